@@ -1,0 +1,220 @@
+"""Every failure Nova can answer with: reason code, number, one sentence and what to do next."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from nova_mcp.observation.model import Json
+
+Status = Literal["ok", "partial", "failed", "blocked", "not_found"]
+Stage = Literal[
+    "validate",
+    "gate",
+    "resolve",
+    "actionability",
+    "guarded_commit_check",
+    "precondition",
+    "dispatch",
+    "observe",
+    "verify",
+    "done",
+]
+RetryAdvice = Literal["safe_to_retry", "do_not_retry", "check_postcondition_first"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A call that would clear the way, ready to be sent."""
+
+    tool: str
+    args: Mapping[str, Json]
+
+
+class NovaError(Exception):
+    """A call that could not do what it was asked for; each family owns its number and its reasons."""
+
+    error_code: ClassVar[int] = -32603
+    status: ClassVar[Status] = "failed"
+    reasons: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(
+        self,
+        reason_code: str,
+        message: str,
+        hint: str = "",
+        *,
+        stage: Stage = "resolve",
+        retry_after_ms: int | None = None,
+        fix: Fix | None = None,
+        details: Mapping[str, Json] | None = None,
+        action_dispatched: bool = False,
+    ) -> None:
+        if reason_code not in self.reasons:
+            raise ValueError(f"{reason_code} is not a reason of {type(self).__name__}")
+        super().__init__(message)
+        self.reason_code = reason_code
+        self.message = message
+        self.hint = hint
+        self.stage = stage
+        self.retry_after_ms = retry_after_ms
+        self.fix = fix
+        self.details: Mapping[str, Json] = details or {}
+        self.action_dispatched = action_dispatched
+
+    @property
+    def retryable(self) -> bool:
+        return self.retry_after_ms is not None
+
+    @property
+    def retry_advice(self) -> RetryAdvice:
+        return "check_postcondition_first" if self.action_dispatched else "safe_to_retry"
+
+
+class InvalidParams(NovaError):
+    """The arguments do not describe a call."""
+
+    error_code = -32602
+    reasons = frozenset(
+        {
+            "invalid_params",
+            "selector.invalid",
+            "key.not_allowed",
+            "tab.unknown",
+            "sandbox.unknown",
+            "conflicting_lookup",
+        }
+        | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit"}
+    )
+
+    def __init__(
+        self, reason_code: str, message: str, hint: str = "", *, details: Mapping[str, Json] | None = None
+    ) -> None:
+        super().__init__(reason_code, message, hint, stage="validate", details=details)
+
+    @property
+    def retry_advice(self) -> RetryAdvice:
+        return "do_not_retry"
+
+
+class NotFound(NovaError):
+    """What the call names is not there."""
+
+    error_code = -32004
+    status = "not_found"
+    reasons = frozenset(
+        {
+            "tab.no_active_tab",
+            "frame.unknown",
+            "frame.detached",
+            "selector.not_found",
+            "ref.stale",
+            "ref.stale_document",
+        }
+        | {"snapshot.expired", "screenshot.not_capturable"}
+    )
+
+
+class Precondition(NovaError):
+    """The page or the store is not in a state that allows the call."""
+
+    error_code = -32003
+    reasons = frozenset(
+        {"tab.active_ambiguous", "selector.ambiguous", "ref.ambiguous", "ref.identity_changed", "action.obstructed"}
+        | {"action.disabled", "action.unstable", "action.not_visible", "navigation.beforeunload_blocked"}
+        | {"navigation.cannot_go_back", "navigation.cannot_go_forward", "reload.not_needed", "type.not_editable"}
+        | {"read.source_changed", "loop.same_action", "tab.limit_reached", "sandbox.limit_reached"}
+    )
+
+
+class Stopped(Precondition):
+    """The page itself holds the call back, so the answer is `blocked`, not `failed`."""
+
+    status = "blocked"
+
+
+class Unavailable(NovaError):
+    """A part Nova depends on is gone or busy."""
+
+    error_code = -32002
+    reasons = frozenset(
+        {"browser.not_found", "browser.launch_failed", "browser.restart_limit", "sandbox.node_lost", "tab.crashed"}
+        | {"tab.lost", "tab.busy", "cdp.renderer_stalled", "page.navigating", "dialog.storm", "navigation.failed"}
+        | {"navigation.timeout", "call.deadline", "store.unavailable", "server.shutting_down"}
+    )
+
+
+class Blocked(NovaError):
+    """A gate refused the call before it ran."""
+
+    error_code = -32001
+    status = "blocked"
+    reasons = frozenset(
+        {"safety.emergency_stop", "storage.low_free_space", "perceive.required", "agent.shared_id"}
+        | {"guarded_commit.missing_contract"}
+    )
+
+
+class PolicyDenied(NovaError):
+    """The operator's settings forbid it."""
+
+    error_code = -32035
+    status = "blocked"
+    reasons = frozenset(
+        {
+            "policy.host_denied",
+            "policy.scheme_denied",
+            "policy.private_network",
+            "policy.file_denied",
+            "feature.disabled",
+        }
+    )
+
+    @property
+    def retry_advice(self) -> RetryAdvice:
+        return "do_not_retry"
+
+
+class ClaimMismatch(NovaError):
+    """Somebody else is working on that tab."""
+
+    error_code = -32040
+    status = "blocked"
+    reasons = frozenset({"claim.owner_mismatch"})
+
+
+class BudgetExhausted(NovaError):
+    """A rate or a budget is spent."""
+
+    error_code = -32029
+    status = "blocked"
+    reasons = frozenset({"budget.exhausted", "rate.limited"})
+
+
+class Internal(NovaError):
+    """A defect of Nova; the log holds the details under the call id."""
+
+    error_code = -32603
+    reasons = frozenset({"internal"})
+
+
+class UnknownTool(Exception):
+    """No tool has that name; answered as a protocol error with near matches."""
+
+    def __init__(self, name: str, closest: tuple[str, ...]) -> None:
+        near = f" Did you mean {', '.join(closest)}?" if closest else ""
+        super().__init__(f'Unknown tool "{name[:80]}".{near} nova.tools_bundle lists every tool.')
+        self.name = name
+        self.closest = closest
+
+
+FAMILIES: tuple[type[NovaError], ...] = (
+    InvalidParams,
+    NotFound,
+    Precondition,
+    Unavailable,
+    Blocked,
+    PolicyDenied,
+    ClaimMismatch,
+    BudgetExhausted,
+    Internal,
+)

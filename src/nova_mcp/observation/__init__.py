@@ -1,0 +1,1 @@
+"""TOB, the tool observation bus: what was actually observed, call by call."""

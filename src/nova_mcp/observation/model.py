@@ -1,0 +1,108 @@
+"""The nouns of the evidence ledger: callers, page states, call records and chain links."""
+
+from dataclasses import dataclass, field
+from typing import Literal, NewType, TypeAlias
+
+ServerId = NewType("ServerId", str)
+
+Effect = Literal["read", "navigate", "act", "commit", "write", "admin"]
+ActionKind = Literal["read", "navigate", "interact", "write", "meta"]
+RecordKind = Literal["call", "intent", "recovery"]
+OutcomeKind = Literal["ok", "failed", "partial", "blocked_preflight", "invalid", "crashed", "cancelled", "pending"]
+Flag = Literal[
+    "content_exposed",
+    "visual_exposed",
+    "dom_exposed",
+    "selector_touched",
+    "navigation_intent",
+    "navigation_committed",
+    "mutation_attempted",
+    "mutation_committed",
+    "input_supplied",
+    "search_executed",
+    "file_exposed",
+    "viewport_only",
+    "full_document",
+    "target_resolved",
+]
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: a principal, the agent it speaks for, and the server that answers."""
+
+    principal: str
+    agent_id: str
+    server_id: ServerId
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        return (self.principal, self.agent_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PageState:
+    """Where a call stood; every field is empty when the target could not be resolved."""
+
+    target_id: str | None = None
+    sandbox_id: str | None = None
+    url: str | None = None
+    route_key: str | None = None
+    page_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a call laid hands on."""
+
+    selector: str | None = None
+    selector_hash: str | None = None
+    fingerprint_id: str | None = None
+    flags: frozenset[Flag] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """How a call ended."""
+
+    kind: OutcomeKind
+    error_code: int | None = None
+    reason_code: str | None = None
+    gate_id: str | None = None
+    action_dispatched: bool | None = None
+    verification: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One envelope: a call from the moment it arrived to the moment its answer was ready."""
+
+    call_id: str
+    caller: Caller
+    tool_name: str
+    effect: Effect
+    started_at_ms: int
+    duration_ms: int
+    outcome: CallOutcome
+    kind: RecordKind = "call"
+    via: str | None = None
+    task_id: str | None = None
+    instance_id: str | None = None
+    before: PageState = field(default_factory=PageState)
+    after: PageState = field(default_factory=PageState)
+    touched: Touched = field(default_factory=Touched)
+    arguments: Json = None
+    closes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The skeleton that stays when a body is erased."""
+
+    server_id: ServerId
+    server_seq: int
+    call_id: str
+    body_hash: bytes
+    hash: bytes

@@ -1,0 +1,158 @@
+"""One frozen Settings model: flags over environment over `nova.toml`; the only reader of all three."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+GateMode = Literal["off", "warn", "shadow_block", "block"]
+ToolNames = Literal["dotted", "underscore"]
+PrivateNetwork = Literal["deny", "loopback", "lan"]
+
+ENV_PREFIX = "NOVA_"
+CONFIG_FILE = "nova.toml"
+
+
+class SettingsError(Exception):
+    """The configuration can't be read; the message names the entry."""
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Viewport(Section):
+    width: int = Field(1280, ge=320, le=3840)
+    height: int = Field(800, ge=240, le=2160)
+
+
+class BrowserSettings(Section):
+    executable: Path | None = None
+    headed: bool = False
+    chromium_sandbox: Literal["auto", "on", "off"] = "auto"
+    cdp_endpoint: str | None = None
+    viewport: Viewport = Viewport()
+    idle_release_s: int = Field(600, ge=5)
+    allow_hosts: tuple[str, ...] = ()
+    deny_hosts: tuple[str, ...] = ()
+    allow_file_roots: tuple[Path, ...] = ()
+    private_network: PrivateNetwork | None = None
+
+
+class GateSettings(Section):
+    perceive_first: GateMode = "warn"
+    shared_agent_id: GateMode = "warn"
+    low_disk_mb: int = Field(500, ge=0)
+    critical_disk_mb: int = Field(50, ge=0)
+
+
+class RetentionSettings(Section):
+    ended_days: int = Field(7, ge=0)
+    gap_days: int = Field(30, ge=0)
+    other_days: int = Field(30, ge=0)
+
+
+class HttpSettings(Section):
+    host: str = "127.0.0.1"
+    port: int = Field(27183, ge=0, le=65535)
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    max_body_bytes: int = Field(4 * 1024 * 1024, ge=1024)
+    calls_per_minute: int = Field(1200, ge=1)
+    concurrent_calls: int = Field(128, ge=1)
+
+
+class Settings(Section):
+    """Everything an operator can set."""
+
+    data_dir: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("nova-mcp", appauthor=False)))
+    store: str | None = None
+    tools: str = "core"
+    tool_names: ToolNames = "dotted"
+    text_only: bool = False
+    output_schemas: bool = False
+    keep_raw_urls: bool = False
+    log_level: Literal["debug", "info", "warning", "error"] = "warning"
+    browser: BrowserSettings = BrowserSettings()
+    gates: GateSettings = GateSettings()
+    retention: RetentionSettings = RetentionSettings()
+    http: HttpSettings = HttpSettings()
+
+    @property
+    def store_url(self) -> str:
+        return self.store or f"sqlite:///{self.data_dir / 'nova.db'}"
+
+    @property
+    def stop_file(self) -> Path:
+        return self.data_dir / "STOP"
+
+
+# Environment names that do not follow the section path, kept because people know them.
+_ENV_SHORTCUTS: Mapping[str, tuple[str, ...]] = {
+    "NOVA_BROWSER": ("browser", "executable"),
+    "NOVA_HEADED": ("browser", "headed"),
+    "NOVA_CDP_ENDPOINT": ("browser", "cdp_endpoint"),
+}
+
+
+def _environment_paths() -> dict[str, tuple[str, ...]]:
+    """`NOVA_DATA_DIR`, `NOVA_HTTP_PORT`, …: every scalar entry by its path."""
+    names = dict(_ENV_SHORTCUTS)
+    for name, entry in Settings.model_fields.items():
+        annotation = entry.annotation
+        if isinstance(annotation, type) and issubclass(annotation, Section):
+            for inner in annotation.model_fields:
+                names.setdefault(f"{ENV_PREFIX}{name}_{inner}".upper(), (name, inner))
+        else:
+            names[f"{ENV_PREFIX}{name}".upper()] = (name,)
+    return names
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for part in path[:-1]:
+        tree = tree.setdefault(part, {})
+    tree[path[-1]] = value
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for name, path in _environment_paths().items():
+        if (text := environ.get(name)) is not None:
+            listed = path[-1].endswith(("_hosts", "_origins", "_roots"))
+            _put(tree, path, tuple(part for part in text.split(",") if part) if listed else text)
+    return tree
+
+
+def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), dict):
+            merged[key] = _merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the three sources; the data dir decides where the file is looked for."""
+    given = _merge(_from_environment(os.environ if environ is None else environ), flags or {})
+    data_dir = Path(given.get("data_dir") or Settings.model_fields["data_dir"].get_default(call_default_factory=True))
+    config = data_dir.expanduser() / CONFIG_FILE
+    from_file: dict[str, Any] = {}
+    if config.is_file():
+        try:
+            from_file = tomllib.loads(config.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise SettingsError(f"{config}: {error}") from error
+        if "data_dir" in from_file:
+            raise SettingsError(f"{config}: data_dir can't be set in the file that lies in it")
+    given["data_dir"] = data_dir.expanduser().absolute()
+    try:
+        return Settings.model_validate(_merge(from_file, given))
+    except ValidationError as error:
+        lines = "; ".join(f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False))
+        raise SettingsError(f"configuration: {lines}") from error
