@@ -1,0 +1,50 @@
+# Nova: every target sets up what it needs on a fresh machine with Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+BROWSER := $(VENV)/.browser
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test bench run demo docs lock clean
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(READY): requirements/dev.lock pyproject.toml scripts/setup.sh
+	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV)
+	@touch $@
+
+$(BROWSER): $(READY)
+	@$(BIN)/python -m nova_mcp.browser.install
+	@touch $@
+
+setup: $(BROWSER) ## virtual environment, locked dependencies, a Chromium
+
+check: $(READY) ## lint, types, architecture, generated files up to date
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/nova tools --check
+
+test: setup ## everything: rules, stores on SQLite and PostgreSQL, wire, real Chromium
+	$(BIN)/python -m pytest
+
+bench: setup ## print the measurement tables (BENCH=name for one)
+	$(BIN)/python -m bench $(BENCH)
+
+run: setup ## HTTP server on loopback
+	$(BIN)/nova serve --http
+
+demo: setup ## a scripted agent drives a real browser and shows the evidence
+	$(BIN)/nova demo
+
+docs: $(READY) ## regenerate the tool manifest and docs/tools.md
+	$(BIN)/nova tools --write
+
+lock: $(READY) ## resolve and lock dependencies anew
+	sh scripts/lock.sh $(BIN)
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

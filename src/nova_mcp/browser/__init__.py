@@ -1,0 +1,1 @@
+"""Chromium through Playwright: the only package that knows the driver."""

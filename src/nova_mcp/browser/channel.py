@@ -1,0 +1,311 @@
+"""One page's private line: questions to the isolated world `nova`, messages from it, and the page's lifetime."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, cast
+
+import anyio
+from playwright.async_api import CDPSession, Error, Frame, Page
+
+from nova_mcp.browser.host_lag import HostLag
+from nova_mcp.errors import NotFound, Unavailable
+from nova_mcp.observation.model import Json
+
+ChannelState: TypeAlias = Literal["ready", "crashed", "lost", "closed"]
+Message: TypeAlias = dict[str, Json]
+
+WORLD = "nova"
+BINDING = "__novaSend"
+MESSAGE_VERSION = 1
+STALL_MS = 5000
+MAX_MESSAGE_CHARS = 64_000
+# The page limits itself to 50 per second. Its windows and ours do not line up, and frames count apart, so the host
+# allows twice that before it drops.
+HOST_MESSAGES_PER_SECOND = 100
+
+_GONE_CONTEXT = (
+    "Cannot find context",
+    "Execution context was destroyed",
+    "Inspected target navigated",
+    "uniqueContextId not found",
+    "Argument should belong to the same JavaScript world",
+)
+_GONE_FRAME = ("No frame for given id", "No frame with given id", "Frame with the given id")
+_GONE_TARGET = ("Target closed", "Target page, context or browser has been closed", "Session closed", "Target crashed")
+
+
+class DocumentChanged(Exception):
+    """The document was replaced while a question was on its way; ask again once, then give up."""
+
+
+class PageScriptError(Exception):
+    """A question threw inside the page."""
+
+
+def parse_message(payload: object) -> Message | None:
+    """The message a page sent, or nothing when it is not one of ours in a version we speak."""
+    if not isinstance(payload, str) or len(payload) > MAX_MESSAGE_CHARS:
+        return None
+    try:
+        message = json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict) or message.get("v") != MESSAGE_VERSION or isinstance(message.get("v"), bool):
+        return None
+    return message if isinstance(message.get("kind"), str) else None
+
+
+def question_source(question: str, args: Json) -> str:
+    """The expression that puts a question; absence of the script is an answer, not an exception."""
+    call = f"globalThis.__nova.ask({json.dumps(question)},{json.dumps(args)})"
+    return f"globalThis.__nova?{call}:'__nova_absent'"
+
+
+class PageChannel:
+    """Everything Nova reads from a page goes through here; page script can neither see nor forge it."""
+
+    def __init__(self, page: Page, bundle: str, lag: HostLag) -> None:
+        self.page = page
+        self.state: ChannelState = "ready"
+        self.stalled = False
+        self.document = 0
+        self.frame_id = ""
+        self._bundle = bundle
+        self._lag = lag
+        self._cdp: CDPSession | None = None
+        self._frame_sessions: dict[str, CDPSession] = {}
+        self._worlds: dict[str, int] = {}
+        self._pending: set[anyio.CancelScope] = set()
+        self._listeners: list[Callable[[Message], None]] = []
+        self._document_listeners: list[Callable[[str], None]] = []
+        self.hold: anyio.Event | None = None
+        self._second = -1
+        self._in_second = 0
+        self.messages_dropped = 0
+        self._storm = False
+        self._ended = anyio.Event()
+
+    @classmethod
+    async def open(cls, page: Page, bundle: str, lag: HostLag) -> "PageChannel":
+        """Attach to a page; every later document gets the script before its own first line runs."""
+        channel = cls(page, bundle, lag)
+        page.on("crash", lambda _: channel.end("crashed"))
+        page.on("close", lambda _: channel.end("closed"))
+        try:
+            cdp = await page.context.new_cdp_session(page)
+            channel._cdp = cdp
+            cdp.on("Page.frameNavigated", channel._on_navigated)
+            cdp.on("Page.frameDetached", channel._on_detached)
+            cdp.on("Runtime.bindingCalled", channel._on_binding)
+            await channel._prepare(cdp)
+            tree = await cdp.send("Page.getFrameTree")
+        except Error as error:
+            raise channel._translate(error) from error
+        channel.frame_id = str(tree["frameTree"]["frame"]["id"])
+        return channel
+
+    async def _prepare(self, cdp: CDPSession) -> None:
+        await cdp.send("Page.enable")
+        # Bindings are only reported to sessions that enabled Runtime.
+        await cdp.send("Runtime.enable")
+        await cdp.send("Runtime.addBinding", {"name": BINDING, "executionContextName": WORLD})
+        script = {"source": self._bundle, "worldName": WORLD, "runImmediately": True}
+        await cdp.send("Page.addScriptToEvaluateOnNewDocument", script)
+
+    @property
+    def cdp(self) -> CDPSession:
+        if self._cdp is None:
+            raise Unavailable("tab.lost", "The page was never attached.", "Call nova.reload with recover:true.")
+        return self._cdp
+
+    # -- lifetime
+
+    def end(self, state: ChannelState, *, storm: bool = False) -> None:
+        """The page can't answer any more; whoever waits for it is woken. The first reason stays."""
+        if self.state == "ready":
+            self.state = state
+            self._storm = storm
+            self._ended.set()
+            for scope in tuple(self._pending):
+                scope.cancel()
+
+    async def closed(self) -> None:
+        """Return once the page has crashed, was lost or closed."""
+        await self._ended.wait()
+
+    def ended_error(self) -> Unavailable:
+        """Why this page can't answer, with the way back."""
+        if self._storm:
+            return Unavailable(
+                "dialog.storm",
+                "The page opened dialog after dialog, so it was closed and opened anew under the same tab id.",
+                "Look at the tab again with nova.perceive before acting on it.",
+                retry_after_ms=1000,
+            )
+        if self.state == "crashed":
+            return Unavailable(
+                "tab.crashed",
+                "The page's process crashed.",
+                "Call nova.reload with recover:true to bring the tab back.",
+            )
+        return Unavailable(
+            "tab.lost", "The page is gone.", "Call nova.reload with recover:true, or nova.tabs to see what is open."
+        )
+
+    # -- asking
+
+    async def ask(
+        self, question: str, args: Json = None, *, frame_id: str | None = None, timeout_ms: int = 5000
+    ) -> Json:
+        """Put one question to the script in the isolated world and return its JSON answer."""
+        value = await self.evaluate(question_source(question, args), frame_id=frame_id, timeout_ms=timeout_ms)
+        if value != "__nova_absent":
+            return value
+        # A popup can be older than our session; its first document then lacks the script.
+        await self.evaluate(f"{self._bundle}\n;null", frame_id=frame_id, timeout_ms=timeout_ms)
+        return await self.evaluate(question_source(question, args), frame_id=frame_id, timeout_ms=timeout_ms)
+
+    async def evaluate(self, expression: str, *, frame_id: str | None = None, timeout_ms: int = 5000) -> Json:
+        """Run an expression in the isolated world; the host's clock ends the wait, not the protocol's."""
+        params = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        reply = await self._timed(lambda: self._evaluate_in(frame_id or self.frame_id, params), timeout_ms)
+        if (thrown := reply.get("exceptionDetails")) is not None:
+            raise PageScriptError(_thrown_text(thrown))
+        return cast(Json, reply["result"].get("value"))
+
+    async def send(
+        self, method: str, params: dict[str, Any] | None = None, *, timeout_ms: int = 5000
+    ) -> dict[str, Any]:
+        """A protocol command on the page's session under the same clock and the same race against its end."""
+        return await self._timed(lambda: self.cdp.send(method, params), timeout_ms)
+
+    async def _timed(self, command: Callable[[], Any], timeout_ms: int) -> dict[str, Any]:
+        if self.state != "ready":
+            raise self.ended_error()
+        with anyio.move_on_after(timeout_ms / 1000) as scope:
+            self._pending.add(scope)
+            try:
+                reply = cast(dict[str, Any], await command())
+                self.stalled = False
+                return reply
+            except Error as error:
+                raise self._translate(error) from error
+            finally:
+                self._pending.discard(scope)
+        if self.state != "ready":
+            raise self.ended_error()
+        raise self._no_answer(timeout_ms)
+
+    async def _evaluate_in(self, frame_id: str, params: dict[str, Any]) -> dict[str, Any]:
+        while self.hold is not None:
+            await self.hold.wait()
+        session = self._frame_sessions.get(frame_id, self.cdp)
+        world = self._worlds.get(frame_id)
+        if world is None:
+            world = await self._world(session, frame_id)
+        try:
+            return cast(dict[str, Any], await session.send("Runtime.evaluate", {**params, "contextId": world}))
+        except Error:
+            self._worlds.pop(frame_id, None)
+            raise
+
+    async def _world(self, session: CDPSession, frame_id: str) -> int:
+        before = self.document
+        made = await session.send("Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD})
+        if before == self.document:
+            self._worlds[frame_id] = made["executionContextId"]
+        return int(made["executionContextId"])
+
+    def _no_answer(self, timeout_ms: int) -> Unavailable:
+        busy = self._lag.busy_within(timeout_ms)
+        # Short waits are a caller's choice; only the full five seconds say something about the page.
+        self.stalled = not busy and timeout_ms >= STALL_MS
+        return Unavailable(
+            "cdp.renderer_stalled",
+            f"The page did not answer within {timeout_ms} ms.",
+            "Wait and try again, or call nova.reload with recover:true.",
+            retry_after_ms=2000,
+            details={"hostBusy": True} if busy else None,
+        )
+
+    def _translate(self, error: Error) -> Exception:
+        text = error.message
+        if self.state != "ready":
+            return self.ended_error()
+        if any(part in text for part in _GONE_FRAME):
+            return NotFound("frame.detached", "The frame is no longer in the page.", "Call nova.perceive again.")
+        if any(part in text for part in _GONE_CONTEXT):
+            return DocumentChanged()
+        if any(part in text for part in _GONE_TARGET):
+            self.end("lost")
+            return self.ended_error()
+        return PageScriptError(text.splitlines()[0][:200])
+
+    # -- frames in their own process
+
+    async def attach_frame(self, frame: Frame) -> str | None:
+        """Give a frame that runs in another process its own session; None when it shares the page's."""
+        try:
+            session = await self.page.context.new_cdp_session(frame)
+        except Error:
+            return None
+        try:
+            session.on("Runtime.bindingCalled", self._on_binding)
+            await self._prepare(session)
+            tree = await session.send("Page.getFrameTree")
+        except Error as error:
+            raise self._translate(error) from error
+        frame_id = str(tree["frameTree"]["frame"]["id"])
+        self._frame_sessions[frame_id] = session
+        self._worlds.pop(frame_id, None)
+        session.on("close", lambda _: self._forget_frame(frame_id))
+        return frame_id
+
+    def _forget_frame(self, frame_id: str) -> None:
+        self._frame_sessions.pop(frame_id, None)
+        self._worlds.pop(frame_id, None)
+
+    # -- what the page tells
+
+    def on_message(self, callback: Callable[[Message], None]) -> None:
+        self._listeners.append(callback)
+
+    def on_document(self, callback: Callable[[str], None]) -> None:
+        """Called with the address at each commit of a new main document."""
+        self._document_listeners.append(callback)
+
+    def _on_navigated(self, event: dict[str, Any]) -> None:
+        frame = event["frame"]
+        if frame.get("parentId"):
+            self._worlds.pop(str(frame["id"]), None)
+            return
+        self.frame_id = str(frame["id"])
+        self._worlds.clear()
+        self.document += 1
+        for callback in tuple(self._document_listeners):
+            callback(str(frame["url"]))
+
+    def _on_detached(self, event: dict[str, Any]) -> None:
+        if event.get("reason") != "swap":
+            self._frame_sessions.pop(str(event["frameId"]), None)
+        self._worlds.pop(str(event["frameId"]), None)
+
+    def _on_binding(self, event: dict[str, Any]) -> None:
+        if event.get("name") != BINDING:
+            return
+        second = int(anyio.current_time())
+        if second != self._second:
+            self._second, self._in_second = second, 0
+        self._in_second += 1
+        message = None if self._in_second > HOST_MESSAGES_PER_SECOND else parse_message(event.get("payload"))
+        if message is None:
+            self.messages_dropped += 1
+            return
+        for callback in tuple(self._listeners):
+            callback(message)
+
+
+def _thrown_text(details: dict[str, Any]) -> str:
+    thrown = details.get("exception", {})
+    text = thrown.get("description") or thrown.get("value") or details.get("text") or "the page's script failed"
+    return str(text).splitlines()[0][:200]

@@ -1,0 +1,153 @@
+"""What the host saw while an action ran: navigations, dialogs, tabs, downloads and requests."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import anyio
+from playwright.async_api import Error, Page, Request, Response
+
+from nova_mcp.policy import Denied
+
+OnDialog: TypeAlias = Literal["dismiss", "accept"]
+DialogAnswer: TypeAlias = Literal["accepted", "dismissed", "page_closed"]
+
+MAX_REQUESTS = 200
+MAX_DIALOG_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DialogSeen:
+    """A JavaScript dialog and what was answered."""
+
+    type: str
+    message: str
+    answer: DialogAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationSeen:
+    """The main frame moved; `same_document` is true for hash and history changes."""
+
+    url: str
+    same_document: bool
+    at_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadSeen:
+    """A file the page started to hand over; `state` says what became of it."""
+
+    file_name: str
+    url: str
+    state: Literal["cancelled"] = "cancelled"
+
+
+@dataclass(slots=True)
+class RequestSeen:
+    """One request that began inside the window; `status` stays empty while the answer is out."""
+
+    method: str
+    url: str
+    path: str
+    resource_type: str
+    started_ms: float
+    status: int | None = None
+    failed: bool = False
+
+    @property
+    def pending(self) -> bool:
+        return self.status is None and not self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class DialogOrders:
+    """What to answer while this window is open."""
+
+    on_dialog: OnDialog = "dismiss"
+    prompt_text: str | None = None
+
+
+class HostWindow:
+    """Host events since entry. Network listeners live only as long as the window: they are dear on busy pages."""
+
+    def __init__(self, page: Page, orders: DialogOrders) -> None:
+        self.orders = orders
+        self.navigations: list[NavigationSeen] = []
+        self.dialogs: list[DialogSeen] = []
+        self.new_tabs: list[str] = []
+        self.popups_closed = 0
+        self.popups_kept = 0
+        self.downloads: list[DownloadSeen] = []
+        self.requests: list[RequestSeen] = []
+        self.requests_dropped = 0
+        self.dialog_storm = False
+        self.policy_denied: Denied | None = None
+        self._page = page
+        self._by_request: dict[Request, RequestSeen] = {}
+        self._changed = anyio.Event()
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """How many events were seen so far."""
+        return self._changes
+
+    @property
+    def in_flight(self) -> int:
+        return sum(1 for request in self.requests if request.pending)
+
+    async def wait_change(self, timeout_ms: float) -> bool:
+        """Wake on the next event; False when the time passed without one."""
+        changed = self._changed
+        with anyio.move_on_after(max(0.0, timeout_ms) / 1000):
+            await changed.wait()
+        return changed.is_set()
+
+    def note(self) -> None:
+        """Something happened: wake whoever waits."""
+        self._changes += 1
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    def open(self) -> None:
+        self._page.on("request", self._on_request)
+        self._page.on("response", self._on_response)
+        self._page.on("requestfailed", self._on_failed)
+
+    def close(self) -> None:
+        for event, handler in (
+            ("request", self._on_request),
+            ("response", self._on_response),
+            ("requestfailed", self._on_failed),
+        ):
+            try:
+                self._page.remove_listener(event, handler)
+            except (Error, KeyError):
+                continue
+        self._by_request.clear()
+
+    def _on_request(self, request: Request) -> None:
+        if len(self.requests) >= MAX_REQUESTS:
+            self.requests_dropped += 1
+            return
+        seen = RequestSeen(
+            method=request.method,
+            url=request.url,
+            path=urlsplit(request.url).path,
+            resource_type=request.resource_type,
+            started_ms=anyio.current_time() * 1000,
+        )
+        self.requests.append(seen)
+        self._by_request[request] = seen
+        self.note()
+
+    def _on_response(self, response: Response) -> None:
+        if (seen := self._by_request.get(response.request)) is not None:
+            seen.status = response.status
+            self.note()
+
+    def _on_failed(self, request: Request) -> None:
+        if (seen := self._by_request.get(request)) is not None:
+            seen.failed = True
+            self.note()

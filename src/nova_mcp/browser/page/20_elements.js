@@ -1,0 +1,274 @@
+// What Nova knows about one element: identity, state, place. The same facts feed lists, refs and the checks before input.
+const TESTIDS = ["data-testid", "data-test", "data-qa"];
+const ROW_ROLES = new Set(["row", "listitem", "article", "option", "treeitem"]);
+const NAV_ROLES = new Set(["navigation", "contentinfo", "complementary"]);
+const DIALOG_ROLES = new Set(["dialog", "alertdialog"]);
+const LANDMARKS = new Set(["main", "navigation", "banner", "contentinfo", "complementary", "search", "region", "form"]);
+
+const testidOf = (el) => {
+  for (const name of TESTIDS) {
+    const value = attr(el, name);
+    if (value) return [name, value];
+  }
+  return null;
+};
+
+const hrefPath = (el) => {
+  const given = attr(el, "href");
+  if (given === null) return "";
+  try {
+    const url = new URL(given, DOC_BASE());
+    return url.protocol === "javascript:" ? "" : url.origin === WIN.location.origin ? url.pathname : url.origin + url.pathname;
+  } catch {
+    return "";
+  }
+};
+const baseUri = getter(Node.prototype, "baseURI");
+const DOC_BASE = () => baseUri(DOC);
+
+const isButtonLike = (el) => {
+  const tag = tagOf(el);
+  return tag === "button" || tag === "input" || tag === "select" || tag === "textarea" || attr(el, "role") === "button";
+};
+
+// Text of a row without its controls, so that a button that changes its label does not make it another row.
+const rowText = (el, budget) => {
+  let text = "";
+  for (const child of composedChildren(el)) {
+    if (budget.left <= 0 || text.length > 120) break;
+    budget.left -= 1;
+    if (isText(child)) text += dataOf(child);
+    else if (isElement(child) && !isButtonLike(child) && tagOf(child) !== "script" && tagOf(child) !== "style" && rendered(child))
+      text += ` ${rowText(child, budget)} `;
+  }
+  return text;
+};
+
+const EMPTY_PLACE = Object.freeze({ dialog: null, modal: false, main: false, nav: false, form: null, row: null, landmark: null });
+
+const placeStep = (el, outer) => {
+  const tag = tagOf(el);
+  if (tag === "div" || tag === "span" || tag === "p") {
+    if (!hasAttribute(el, "role")) return outer;
+  }
+  const role = roleOf(el);
+  let place = outer;
+  if (DIALOG_ROLES.has(role)) {
+    const modal = attr(el, "aria-modal") === "true" || (tag === "dialog" && matches(el, ":modal"));
+    place = { ...place, dialog: el, modal, landmark: el, row: null };
+  }
+  if (role === "main" || role === "article") place = { ...place, main: true, nav: false };
+  if (tag === "form" || role === "form" || role === "search") place = { ...place, form: el };
+  if (NAV_ROLES.has(role)) place = { ...place, nav: true, main: false };
+  if (ROW_ROLES.has(role)) place = { ...place, row: el };
+  if (LANDMARKS.has(role)) place = { ...place, landmark: el };
+  return place;
+};
+
+const makePlaces = () => {
+  const known = new Map();
+  const placeOf = (el) => {
+    const chain = [];
+    let node = el;
+    let place;
+    while (node !== null && (place = known.get(node)) === undefined) {
+      chain.push(node);
+      node = composedParent(node);
+    }
+    place ??= EMPTY_PLACE;
+    for (let i = chain.length - 1; i >= 0; i -= 1) {
+      place = placeStep(chain[i], place);
+      known.set(chain[i], place);
+    }
+    return place;
+  };
+  const rows = new Map();
+  const rowKey = (el) => {
+    const place = placeOf(el);
+    const row = place.row === el ? placeOf(composedParent(el) ?? el).row : place.row;
+    if (row === null || row === el) return "";
+    let key = rows.get(row);
+    if (key === undefined) rows.set(row, (key = squash(rowText(row, { left: 120 })).slice(0, 80)));
+    return key;
+  };
+  return { placeOf, rowKey };
+};
+
+const formOwner = (el) => {
+  const owner = controlForms.get(tagOf(el))?.(el);
+  return owner ?? closest(el, (node) => tagOf(node) === "form");
+};
+
+const isDisabled = (el) => {
+  if (matches(el, ":disabled")) return "disabled";
+  return closest(el, (node) => attr(node, "aria-disabled") === "true") !== null
+    ? "aria-disabled"
+    : closest(el, (node) => hasAttribute(node, "inert")) !== null
+      ? "inert"
+      : null;
+};
+
+const SECRET_AUTOCOMPLETE = /(^|\s)(current-password|new-password|one-time-code|cc-[a-z-]+)(\s|$)/;
+const secretFields = new WeakSet();
+const isSecret = (el) => {
+  if (tagOf(el) === "input" && inputType(el) === "password") secretFields.add(el);
+  return secretFields.has(el) || SECRET_AUTOCOMPLETE.test((attr(el, "autocomplete") ?? "").toLowerCase());
+};
+
+const editableText = (el) => squash(innerTextOf(el));
+const innerTextOf = getter(HTMLElement.prototype, "innerText");
+
+const rawValue = (el) => {
+  const tag = tagOf(el);
+  if (tag === "input") return inputValue(el);
+  if (tag === "textarea") return areaValue(el);
+  if (tag === "select") return selectOptions(el).length ? optionText(selectOptions(el)[0]) : "";
+  return editableState.length !== undefined && isEditableHost(el) ? innerTextOf(el) : "";
+};
+
+const SILENT_VALUES = new Set(["submit", "button", "reset", "image", "checkbox", "radio", "file", "hidden"]);
+const valueOf = (el) => {
+  const tag = tagOf(el);
+  if (tag === "input" && SILENT_VALUES.has(inputType(el))) return "";
+  const value = rawValue(el);
+  if (value === "") return "";
+  return isSecret(el) ? "•••" : cut(squash(value), 200);
+};
+
+const checkedState = (el) => {
+  const tag = tagOf(el);
+  if (tag === "input" && (inputType(el) === "checkbox" || inputType(el) === "radio")) return inputChecked(el);
+  const given = attr(el, "aria-checked") ?? attr(el, "aria-pressed") ?? attr(el, "aria-selected");
+  return given === "true";
+};
+
+const expandedState = (el) => {
+  if (tagOf(el) === "summary") {
+    const owner = composedParent(el);
+    return owner !== null && tagOf(owner) === "details" ? detailsOpen(owner) : false;
+  }
+  return attr(el, "aria-expanded") === "true";
+};
+
+const isInvalid = (el) => attr(el, "aria-invalid") === "true" || (matches(el, ":user-invalid"));
+
+const identityOf = (el, places) => {
+  const role = roleOf(el);
+  const testid = testidOf(el);
+  return {
+    tag: tagOf(el), role, name: nameOf(el, role), type: typeOf(el), id: cut(attr(el, "id") ?? "", 120),
+    testid: testid ? cut(testid[1], 120) : "", nameAttr: cut(attr(el, "name") ?? "", 120), href: cut(hrefPath(el), 300),
+    row: places.rowKey(el),
+  };
+};
+
+const frameOffset = () => {
+  let [x, y] = [0, 0];
+  if (!frameElementOf) return { x, y };
+  for (let win = WIN, depth = 0; win !== win.parent && depth < 10; depth += 1) {
+    const owner = frameElementOf.call(win);
+    if (!owner) break;
+    const box = boxOf(owner);
+    const style = styleOf(owner);
+    x += box.left + parseFloat(style.borderLeftWidth) + parseFloat(style.paddingLeft);
+    y += box.top + parseFloat(style.borderTopWidth) + parseFloat(style.paddingTop);
+    win = win.parent;
+  }
+  return { x, y };
+};
+
+const flagsOf = (el) => {
+  const flags = [];
+  if (isDisabled(el)) flags.push("disabled");
+  if (checkedState(el)) flags.push("checked");
+  if (expandedState(el)) flags.push("expanded");
+  if (hasAttribute(el, "required") || attr(el, "aria-required") === "true") flags.push("required");
+  if (isInvalid(el)) flags.push("invalid");
+  const target = attr(el, "target");
+  if (target !== null && target.toLowerCase() === "_blank") flags.push("newtab");
+  return flags;
+};
+
+const PRIMARY = /(^|[-_ ])(primary|cta)([-_ ]|$)/i;
+const factsOf = (el, places) => {
+  const facts = identityOf(el, places);
+  const box = boxOf(el);
+  const place = places.placeOf(el);
+  const form = formOwner(el) ?? place.form;
+  return {
+    n: numberOf(el), ...facts, value: valueOf(el), flags: flagsOf(el), visible: visibleControl(el),
+    box: [Math.round(box.left), Math.round(box.top), Math.round(box.width), Math.round(box.height)],
+    dialog: place.dialog !== null, modal: place.modal, main: place.main || form !== null, nav: place.nav,
+    form: form === null ? 0 : numberOf(form), control: CONTROLS.has(facts.role),
+    primary: facts.type === "submit" || PRIMARY.test(attr(el, "class") ?? ""),
+  };
+};
+
+// -- forms and composers, for the decision whether an action commits something
+
+const COMPOSER_HINT = /message|reply|comment|post|chat|prompt|nachricht|antwort|kommentar|réponse|commentaire|mensaje|respuesta/i;
+const fieldFacts = (el) => {
+  const role = roleOf(el);
+  return {
+    tag: tagOf(el), type: typeOf(el), name: cut(attr(el, "name") ?? "", 80), label: cut(nameOf(el, role), 80),
+    autocomplete: (attr(el, "autocomplete") ?? "").toLowerCase(),
+  };
+};
+
+const formFacts = (form) => {
+  const isForm = tagOf(form) === "form";
+  const fields = [];
+  const list = isForm ? formElements(form) : queryAll(form, "input,select,textarea,button");
+  for (let i = 0; i < Math.min(list.length, 60); i += 1) {
+    const tag = tagOf(list[i]);
+    if (tag !== "input" && tag !== "textarea" && tag !== "select") continue;
+    if (tag === "input" && ["hidden", "submit", "button", "reset", "image"].includes(inputType(list[i]))) continue;
+    fields.push(fieldFacts(list[i]));
+  }
+  const search = closest(form, (node) => roleOf(node) === "search") !== null;
+  return {
+    n: numberOf(form), isForm, search, method: isForm ? (attr(form, "method") ?? "").toLowerCase() : "",
+    action: isForm ? cut(attr(form, "action") ?? "", 300) : "", name: cut(attr(form, "aria-label") ?? attr(form, "name") ?? "", 80), fields,
+  };
+};
+
+const isComposer = (el) => {
+  const tag = tagOf(el);
+  if (isEditableHost(el)) return true;
+  return tag === "textarea" || attr(el, "role") === "textbox";
+};
+
+const nearComposer = (el) => {
+  let node = composedParent(el);
+  for (let depth = 0; node !== null && depth < 5; depth += 1, node = composedParent(node)) {
+    const tag = tagOf(node);
+    if (tag === "body" || tag === "html") return false;
+    for (const found of queryAll(node, "textarea,[contenteditable],[role=textbox]"))
+      if (found !== el && isComposer(found) && rendered(found)) return true;
+  }
+  return false;
+};
+
+const actingElement = (el) =>
+  closest(el, (node) => INTERACTIVE.has(roleOf(node)) || tagOf(node) === "label" || tagOf(node) === "summary") ?? el;
+
+const commitFacts = (el, places) => {
+  let acting = actingElement(el);
+  if (tagOf(acting) === "label") acting = labelControl(acting) ?? acting;
+  const facts = identityOf(acting, places);
+  const form = formOwner(acting) ?? places.placeOf(acting).form;
+  const tag = facts.tag;
+  const submitter =
+    (tag === "button" && buttonType(acting) === "submit" && form !== null && tagOf(form) === "form") ||
+    (tag === "input" && ["submit", "image"].includes(inputType(acting)) && form !== null);
+  return {
+    ...facts, submitter, form: form === null ? null : formFacts(form), nearComposer: nearComposer(acting),
+    composer: isComposer(acting), hint: COMPOSER_HINT.test(`${facts.id} ${facts.name} ${facts.nameAttr}`),
+    popup: (attr(acting, "aria-haspopup") ?? "").toLowerCase(),
+    inMenu: closest(acting, (node) => ["menu", "listbox", "radiogroup"].includes(roleOf(node))) !== null,
+    menuName: (() => {
+      const menu = closest(acting, (node) => ["menu", "listbox", "radiogroup"].includes(roleOf(node)));
+      return menu === null ? "" : nameOf(menu, roleOf(menu));
+    })(),
+  };
+};

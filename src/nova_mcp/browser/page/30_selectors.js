@@ -1,0 +1,311 @@
+// Selectors both ways: finding elements for one, and finding a good one for an element.
+class SelectorError extends Error {}
+
+const splitSteps = (text) => {
+  const steps = [];
+  let [start, quote, depth] = [0, "", 0];
+  for (let i = 0; i < text.length; i += 1) {
+    const char = text[i];
+    if (char === "\\") i += 1;
+    else if (quote) quote = char === quote ? "" : quote;
+    else if (char === '"' || char === "'") quote = char;
+    else if (char === "[" || char === "(") depth += 1;
+    else if (char === "]" || char === ")") depth -= 1;
+    else if (depth === 0 && text.startsWith(">>>", i)) {
+      steps.push(text.slice(start, i).trim());
+      start = i + 3;
+      i += 2;
+    }
+  }
+  steps.push(text.slice(start).trim());
+  if (steps.some((step) => step === "")) throw new SelectorError("an empty step beside >>>");
+  return steps;
+};
+
+const walk = (root, visit, limits = LIMITS) => {
+  const state = { nodes: 0, truncated: false, closed: 0 };
+  const deadline = now() + limits.millis;
+  const stack = [root];
+  while (stack.length) {
+    const node = stack.pop();
+    state.nodes += 1;
+    if (state.nodes > limits.nodes || ((state.nodes & 255) === 0 && now() > deadline)) {
+      state.truncated = true;
+      break;
+    }
+    if (nodeType(node) === 1) {
+      const verdict = visit(node);
+      if (verdict === "stop") break;
+      const follow = nextSibling(node);
+      if (follow !== null && node !== root) stack.push(follow);
+      if (verdict === "skip") continue;
+      const inner = firstChild(node);
+      if (inner !== null) stack.push(inner);
+      const shadow = openShadow(node);
+      if (shadow !== null) stack.push(shadow);
+      else if (localName(node).includes("-") && inner === null && matches(node, ":defined")) state.closed += 1;
+      continue;
+    }
+    const follow = nextSibling(node);
+    if (follow !== null && node !== root) stack.push(follow);
+    const inner = firstChild(node);
+    if (inner !== null) stack.push(inner);
+  }
+  return state;
+};
+
+const IGNORED = new Set(["script", "style", "template", "noscript", "head", "meta", "link"]);
+
+const cssMatches = (steps) => {
+  let roots = [DOC];
+  let found = [];
+  steps.forEach((step, index) => {
+    found = [];
+    for (const root of roots) {
+      try {
+        found.push(...queryAll(root, step));
+      } catch {
+        throw new SelectorError(`"${cut(step, 60)}" is not CSS`);
+      }
+    }
+    if (index < steps.length - 1) roots = found.map((el) => openShadow(el)).filter((root) => root !== null);
+  });
+  return found;
+};
+
+const unquote = (text) => {
+  const quoted = /^(["'])([\s\S]*)\1$/.exec(text.trim());
+  return quoted ? [quoted[2].replace(/\\(["'\\])/g, "$1"), true] : [text.trim(), false];
+};
+
+const ownLabel = (el) => {
+  const tag = tagOf(el);
+  if (tag === "input") return ["submit", "button", "reset"].includes(inputType(el)) ? squash(nameOf(el, "button")) : "";
+  let text = "";
+  for (let node = firstChild(el); node !== null; node = nextSibling(node)) if (isText(node)) text += dataOf(node);
+  return squash(text);
+};
+
+const liftText = (el) => {
+  const acting = closest(el, (node) => INTERACTIVE.has(roleOf(node)));
+  return acting ?? el;
+};
+
+const textMatches = (wanted) => {
+  const [text, quoted] = unquote(wanted);
+  const aim = squash(text);
+  if (aim === "") throw new SelectorError("text= needs some text");
+  const low = aim.toLowerCase();
+  const [exact, partial] = [new Set(), new Set()];
+  walk(DOC, (el) => {
+    if (IGNORED.has(tagOf(el))) return "skip";
+    const own = ownLabel(el);
+    // Text split over inline children is compared as the element's whole name.
+    const whole = own === "" || own.toLowerCase().includes(low) ? own : "";
+    if (whole !== "" && whole.toLowerCase().includes(low)) {
+      if (whole === aim) exact.add(liftText(el));
+      else partial.add(liftText(el));
+    } else if (INTERACTIVE.has(roleOf(el))) {
+      const name = nameOf(el, roleOf(el));
+      if (name === aim) exact.add(el);
+      else if (name.toLowerCase().includes(low)) partial.add(el);
+    }
+    return undefined;
+  });
+  return exact.size || quoted ? [...exact] : [...partial];
+};
+
+const roleMatches = (text) => {
+  const parsed = /^([a-z]+)\s*(?:\[\s*name\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\])?$/i.exec(text.trim());
+  if (!parsed) throw new SelectorError('role= reads role=button or role=button[name="Save"]');
+  const role = parsed[1].toLowerCase();
+  const name = parsed[2] === undefined ? null : squash(unquote(parsed[2])[0]);
+  const found = [];
+  walk(DOC, (el) => {
+    if (IGNORED.has(tagOf(el))) return "skip";
+    if (roleOf(el) === role && (name === null || nameOf(el, role) === name)) found.push(el);
+    return undefined;
+  });
+  return found;
+};
+
+const select = (selector) => {
+  const text = selector.trim();
+  if (text.startsWith("text=")) return textMatches(text.slice(5));
+  if (text.startsWith("role=")) return roleMatches(text.slice(5));
+  return cssMatches(splitSteps(text));
+};
+
+// -- from an element to a selector
+
+// The same rule as on the host, which decides what is reported as fragile; here it only orders candidates.
+const switchesIn = (part) => {
+  const kinds = [...part].filter((char) => /[\p{L}\p{N}]/u.test(char)).map((char) => /\p{Nd}/u.test(char));
+  let count = 0;
+  for (let i = 1; i < kinds.length; i += 1) if (kinds[i] !== kinds[i - 1]) count += 1;
+  return count;
+};
+const looksGenerated = (token) => {
+  if (/^((css|sc|jsx|svelte|emotion)-|jss(?=\d)|_?ngcontent-|data-v-)/i.test(token)) return true;
+  if (/[:«][rR][0-9a-zA-Z]*[:»]/.test(token)) return true;
+  if (/(?<![0-9a-z])(?=[0-9a-f]*[0-9])[0-9a-f]{6,}(?![0-9a-z])/i.test(token)) return true;
+  return token.split(/[-_:.]/).some((part) => part.length >= 5 && switchesIn(part) >= 2);
+};
+
+const quoteCss = (text) => `"${text.replace(/["\\]/g, "\\$&").replace(/\n/g, "\\a ")}"`;
+const escapeCss = CSS.escape.bind(CSS);
+
+const classesOf = (el) => (attr(el, "class") ?? "").split(/\s+/).filter((name) => name && !looksGenerated(name)).slice(0, 3);
+
+const stepFor = (el, positional) => {
+  const tag = localName(el);
+  if (!positional) {
+    const classes = classesOf(el);
+    return classes.length ? tag + classes.map((name) => `.${escapeCss(name)}`).join("") : null;
+  }
+  let index = 1;
+  let only = true;
+  const up = parentNode(el);
+  for (let node = up === null ? null : firstChild(up), seen = false; node !== null; node = nextSibling(node)) {
+    if (node === el) seen = true;
+    else if (isElement(node) && localName(node) === tag) {
+      only = false;
+      if (!seen) index += 1;
+    }
+  }
+  return only ? tag : `${tag}:nth-of-type(${index})`;
+};
+
+const uniqueCss = (root, css, el) => {
+  try {
+    const found = queryAll(root, css);
+    return found.length === 1 && found[0] === el;
+  } catch {
+    return false;
+  }
+};
+
+const anchorStep = (el) => {
+  const id = attr(el, "id");
+  if (id && !looksGenerated(id)) return `#${escapeCss(id)}`;
+  const testid = testidOf(el);
+  return testid ? `[${testid[0]}=${quoteCss(testid[1])}]` : null;
+};
+
+const pathFor = (root, el, positional) => {
+  let css = "";
+  let node = el;
+  for (let depth = 0; node !== null && isElement(node) && depth < 8; depth += 1) {
+    const anchor = depth > 0 ? anchorStep(node) : null;
+    const step = anchor ?? stepFor(node, positional);
+    if (step === null) {
+      if (!css) return null;
+    } else {
+      css = css ? `${step}${positional && !anchor ? " > " : positional ? " > " : " "}${css}` : step;
+      if (uniqueCss(root, css, el)) return css;
+    }
+    if (anchor && !positional) return null;
+    node = parentNode(node);
+  }
+  return positional && css && uniqueCss(root, css, el) ? css : null;
+};
+
+const directCandidates = (el, tag, role, name) => {
+  const list = [];
+  const id = attr(el, "id");
+  if (id) list.push([`#${escapeCss(id)}`, looksGenerated(id) ? "generated_id" : "id"]);
+  const testid = testidOf(el);
+  if (testid) list.push([`[${testid[0]}=${quoteCss(testid[1])}]`, "testid"]);
+  const label = attr(el, "aria-label");
+  if (label && label.length <= 60) list.push([`${tag}[aria-label=${quoteCss(label)}]`, "aria"]);
+  if (name && name.length <= 60 && INTERACTIVE.has(role)) list.push([null, "role"]);
+  const given = attr(el, "name");
+  if (given) list.push([`${tag}[name=${quoteCss(given)}]`, "name"]);
+  if (given && tag === "input" && attr(el, "value") !== null && ["radio", "checkbox"].includes(inputType(el)))
+    list.push([`input[name=${quoteCss(given)}][value=${quoteCss(attr(el, "value"))}]`, "name"]);
+  const target = attr(el, "for");
+  if (target) list.push([`${tag}[for=${quoteCss(target)}]`, "for"]);
+  const href = attr(el, "href");
+  if (href && href.length <= 70 && !/^(javascript:|#$)/i.test(href)) list.push([`a[href=${quoteCss(href)}]`, "href"]);
+  return list;
+};
+
+const makeRoleCounts = () => {
+  const counts = new Map();
+  let filled = false;
+  return (role, name) => {
+    if (!filled) {
+      filled = true;
+      walk(DOC, (el) => {
+        if (IGNORED.has(tagOf(el))) return "skip";
+        const own = roleOf(el);
+        if (INTERACTIVE.has(own) && visibleControl(el)) {
+          const key = `${own}\n${nameOf(el, own)}`;
+          counts.set(key, (counts.get(key) ?? 0) + 1);
+        }
+        return undefined;
+      });
+    }
+    return counts.get(`${role}\n${name}`) ?? 0;
+  };
+};
+
+const localSelector = (el, roleCount) => {
+  const root = rootNode(el);
+  const [tag, role] = [localName(el), roleOf(el)];
+  const name = nameOf(el, role);
+  let fallback = null;
+  for (const [css, kind] of directCandidates(el, tag, role, name)) {
+    if (kind === "role") {
+      if (nodeType(root) === 9 && roleCount(role, name) === 1) return [`role=${role}[name=${quoteCss(name)}]`, "role"];
+    } else if (uniqueCss(root, css, el)) {
+      if (kind !== "generated_id") return [css, kind];
+      fallback = [css, kind];
+    }
+  }
+  const classes = pathFor(root, el, false);
+  if (classes) return [classes, "class"];
+  if (fallback) return fallback;
+  const path = pathFor(root, el, true);
+  return path ? [path, "positional"] : null;
+};
+
+const selectorFor = (el, roleCount) => {
+  const parts = [];
+  let kind = null;
+  for (let node = el; node !== null; ) {
+    const found = localSelector(node, roleCount);
+    if (found === null) return null;
+    parts.unshift(found[0]);
+    kind = kind === null || found[1] === "positional" || found[1] === "generated_id" ? found[1] : kind;
+    const root = rootNode(node);
+    node = isShadow(root) ? shadowHost(root) : null;
+    if (node !== null && found[0].startsWith("role=")) return null;
+  }
+  // A role form names one element in the whole document, so it cannot be a step of a path.
+  if (parts.length > 1 && parts[0].startsWith("role=")) {
+    const host = pathFor(DOC, shadowHostOf(el), true);
+    if (host === null) return null;
+    parts[0] = host;
+  }
+  return { selector: parts.join(" >>> "), kind };
+};
+
+const shadowHostOf = (el) => {
+  let node = el;
+  for (;;) {
+    const root = rootNode(node);
+    if (!isShadow(root)) return node;
+    node = shadowHost(root);
+  }
+};
+
+questions.selectors = ({ nodes: wanted }) => {
+  const roleCount = makeRoleCounts();
+  return wanted.map((number) => {
+    const el = nodeOf(number);
+    return el !== null && isConnected(el) ? selectorFor(el, roleCount) : null;
+  });
+};
+
+questions.generated = ({ tokens }) => tokens.map(looksGenerated);

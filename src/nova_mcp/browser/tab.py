@@ -1,0 +1,262 @@
+"""One tab: an id that outlives its pages, and everything the host knows about the page behind it."""
+
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Literal, Protocol, TypeAlias
+
+from playwright.async_api import Dialog, Download, Error, Frame, Page
+
+from nova_mcp.browser.channel import DocumentChanged, PageChannel, PageScriptError
+from nova_mcp.browser.claims import Lease, Owner
+from nova_mcp.browser.guard import NavigationGuard
+from nova_mcp.browser.host_window import (
+    MAX_DIALOG_CHARS,
+    DialogAnswer,
+    DialogOrders,
+    DialogSeen,
+    DownloadSeen,
+    HostWindow,
+    NavigationSeen,
+    OnDialog,
+)
+from nova_mcp.browser.locks import ReadWriteLock
+from nova_mcp.browser.perception import Perception
+from nova_mcp.clock import Clock
+from nova_mcp.errors import NovaError
+from nova_mcp.policy import Denied
+
+TabState: TypeAlias = Literal["ready", "loading", "crashed", "lost", "stalled"]
+
+BLANK = "about:blank"
+# An image named "title" shadows `document.title` in every world.
+_TITLE = "Object.getOwnPropertyDescriptor(Document.prototype,'title').get.call(document)"
+STORM_DIALOGS = 5
+STORM_WINDOW_MS = 10_000
+POPUPS_KEPT = 5
+POPUP_WINDOW_MS = 10_000
+
+
+def is_storm(moments_ms: deque[float], now_ms: float) -> bool:
+    """More than five dialogs within ten seconds."""
+    return sum(1 for at in moments_ms if now_ms - at <= STORM_WINDOW_MS) > STORM_DIALOGS
+
+
+class TabHost(Protocol):
+    """What a tab needs from the registry that holds it."""
+
+    async def popup_opened(self, opener: "Tab", page: Page, *, keep: bool) -> str | None: ...
+
+    async def storm(self, tab: "Tab") -> None: ...
+
+    def page_closed(self, tab: "Tab", page: Page) -> None: ...
+
+    def committed(self, tab: "Tab", url: str) -> None: ...
+
+
+class Tab:
+    """A target: `page` and `channel` change when a crashed page is replaced, the id and the lock stay."""
+
+    def __init__(self, target_id: str, sandbox_id: str, owner: Owner, host: TabHost, clock: Clock) -> None:
+        self.target_id = target_id
+        self.sandbox_id = sandbox_id
+        self.owner = owner
+        self.page: Page
+        self.channel: PageChannel
+        self.guard: NavigationGuard
+        self.url = BLANK
+        self.title = ""
+        self.http_status: int | None = None
+        self.page_epoch = 0
+        self.rev = 0
+        self.opener_target_id: str | None = None
+        self.lock = ReadWriteLock()
+        self.lease: Lease | None = None
+        self.perception = Perception()
+        self.perceived_epoch: int | None = None
+        self.last_activity_ms = clock.now_ms()
+        self.loading = False
+        self.leave = False
+        self.stay_requested = False
+        self.closing = False
+        self.storms = 0
+        self._host = host
+        self._clock = clock
+        self._windows: list[HostWindow] = []
+        self._dialog_moments: deque[float] = deque(maxlen=STORM_DIALOGS + 1)
+        self._popup_moments: deque[float] = deque(maxlen=POPUPS_KEPT)
+        self.popups_closed = 0
+
+    # -- state
+
+    @property
+    def state(self) -> TabState:
+        if self.channel.state == "crashed":
+            return "crashed"
+        if self.channel.state != "ready":
+            return "lost"
+        if self.channel.stalled:
+            return "stalled"
+        return "loading" if self.loading else "ready"
+
+    @property
+    def principal(self) -> str:
+        return self.owner[0]
+
+    def require_ready(self) -> None:
+        """Refuse when there is no live page; navigate, reload and tab_close do not ask."""
+        if self.channel.state != "ready":
+            raise self.channel.ended_error()
+
+    def touch(self) -> None:
+        self.last_activity_ms = self._clock.now_ms()
+
+    async def read_title(self) -> str:
+        """The title as the page's own document states it; the last known one when it can't say."""
+        try:
+            title = await self.channel.evaluate(_TITLE, timeout_ms=1000)
+        except (NovaError, DocumentChanged, PageScriptError):
+            return self.title
+        self.title = str(title or "")
+        return self.title
+
+    # -- windows
+
+    @asynccontextmanager
+    async def watch(self, on_dialog: OnDialog = "dismiss", prompt_text: str | None = None) -> AsyncIterator[HostWindow]:
+        """Record host events from here on; the newest window's orders decide how dialogs are answered."""
+        window = HostWindow(self.page, DialogOrders(on_dialog, prompt_text))
+        window.open()
+        self._windows.append(window)
+        try:
+            yield window
+        finally:
+            self._windows.remove(window)
+            window.close()
+
+    # -- the page behind the id
+
+    def attach(self, page: Page, channel: PageChannel, guard: NavigationGuard) -> None:
+        """Put a page behind this id and listen to it; events of an earlier page are ignored from now on."""
+        self.page = page
+        self.channel = channel
+        self.guard = guard
+        self.page_epoch += 1
+        self.loading = False
+        self._dialog_moments.clear()
+        channel.on_document(lambda _: self._new_document(channel))
+        page.on("dialog", self._on_dialog)
+        page.on("popup", self._on_popup)
+        page.on("download", self._on_download)
+        page.on("framenavigated", self._on_navigated)
+        page.on("domcontentloaded", lambda _: self._loaded(page))
+        page.on("close", lambda closed: self._host.page_closed(self, closed))
+
+    def _new_document(self, channel: PageChannel) -> None:
+        if channel is self.channel:
+            self.page_epoch += 1
+            self.loading = True
+
+    def note_denied(self, verdict: Denied) -> None:
+        """The policy stopped a page; whoever acted on it learns why."""
+        for window in self._windows:
+            window.policy_denied = verdict
+            window.note()
+
+    def _loaded(self, page: Page) -> None:
+        if page is self.page:
+            self.loading = False
+
+    def _on_navigated(self, frame: Frame) -> None:
+        if frame.parent_frame is not None or frame.page is not self.page or frame.url.startswith("chrome-error:"):
+            return
+        same_document = self.channel.document == self._seen_document and self._seen_page is frame.page
+        self._seen_document, self._seen_page = self.channel.document, frame.page
+        self.url = frame.url
+        self._host.committed(self, frame.url)
+        seen = NavigationSeen(frame.url, same_document, self._clock.monotonic_ms())
+        for window in self._windows:
+            window.navigations.append(seen)
+            window.note()
+
+    _seen_document = 0
+    _seen_page: Page | None = None
+
+    async def _on_dialog(self, dialog: Dialog) -> None:
+        now = self._clock.monotonic_ms()
+        if dialog.page is not self.page or self.closing:
+            await _quietly(dialog.dismiss())
+            return
+        self._dialog_moments.append(now)
+        if dialog.type != "beforeunload" and is_storm(self._dialog_moments, now):
+            self._note_dialog(dialog, "page_closed")
+            for window in self._windows:
+                window.dialog_storm = True
+                window.note()
+            await self._host.storm(self)
+            return
+        orders = self._windows[-1].orders if self._windows else DialogOrders()
+        accept = self._accepts(dialog.type, orders)
+        # Told before answered: the page runs on at once, and whoever watches must already know why.
+        self._note_dialog(dialog, "accepted" if accept else "dismissed")
+        text = orders.prompt_text if dialog.type == "prompt" else None
+        await _quietly(dialog.accept(text) if accept and text is not None else _answer(dialog, accept=accept))
+
+    def _accepts(self, kind: str, orders: DialogOrders) -> bool:
+        if kind == "beforeunload":
+            self.stay_requested = not self.leave
+            return self.leave
+        return kind == "alert" or orders.on_dialog == "accept"
+
+    def _note_dialog(self, dialog: Dialog, answer: DialogAnswer) -> None:
+        seen = DialogSeen(dialog.type, dialog.message[:MAX_DIALOG_CHARS], answer)
+        for window in self._windows:
+            window.dialogs.append(seen)
+            window.note()
+
+    async def _on_popup(self, page: Page) -> None:
+        keep = not self.closing and self._popup_allowed()
+        if keep:
+            target_id = await self._host.popup_opened(self, page, keep=True)
+        else:
+            target_id = await self._host.popup_opened(self, page, keep=False)
+        self.popups_closed += target_id is None
+        for window in self._windows:
+            if target_id is None:
+                window.popups_closed += 1
+            else:
+                window.new_tabs.append(target_id)
+            window.note()
+
+    def _popup_allowed(self) -> bool:
+        """At most five per action, or per ten seconds when nobody acts."""
+        if self._windows:
+            window = self._windows[-1]
+            window.popups_kept += 1
+            return window.popups_kept <= POPUPS_KEPT
+        now = self._clock.monotonic_ms()
+        if len(self._popup_moments) == POPUPS_KEPT and now - self._popup_moments[0] <= POPUP_WINDOW_MS:
+            return False
+        self._popup_moments.append(now)
+        return True
+
+    def _on_download(self, download: Download) -> None:
+        seen = DownloadSeen(download.suggested_filename, download.url)
+        for window in self._windows:
+            window.downloads.append(seen)
+            window.note()
+
+
+async def _answer(dialog: Dialog, *, accept: bool) -> None:
+    if accept:
+        await dialog.accept()
+    else:
+        await dialog.dismiss()
+
+
+async def _quietly(step: Any) -> None:
+    """A dialog may be gone before its answer arrives: its page closed or moved on."""
+    try:
+        await step
+    except Error:
+        return

@@ -1,0 +1,70 @@
+"""The memory of ids: counters that never go back, and where a target was when it was last seen."""
+
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+TargetKind = Literal["tab", "sandbox"]
+EndReason = Literal["closed", "server_restart", "browser_exit", "sandbox_deleted"]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOpened:
+    """A tab or a sandbox came to be."""
+
+    kind: TargetKind
+    target_id: str
+    sandbox_id: str
+    principal: str
+    agent_id: str
+    url: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastSeen:
+    """What is still known of a target that is gone; the end is unknown while it was never recorded."""
+
+    url: str
+    ended_at_ms: int | None
+    end_reason: EndReason | None
+
+
+class TargetJournal(Protocol):
+    """Kept in the store by the server, in memory by tests."""
+
+    async def next_number(self, kind: TargetKind) -> int: ...
+
+    async def opened(self, event: TargetOpened) -> None: ...
+
+    async def moved(self, target_id: str, url: str, at_ms: int) -> None: ...
+
+    async def ended(self, target_id: str, reason: EndReason, at_ms: int) -> None: ...
+
+    async def last_seen(self, principal: str, target_id: str) -> LastSeen | None: ...
+
+
+class MemoryJournal:
+    """A journal that forgets with the process."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[TargetKind, int] = {}
+        self.rows: dict[str, tuple[str, LastSeen]] = {}
+
+    async def next_number(self, kind: TargetKind) -> int:
+        self.numbers[kind] = self.numbers.get(kind, 0) + 1
+        return self.numbers[kind]
+
+    async def opened(self, event: TargetOpened) -> None:
+        self.rows[event.target_id] = (event.principal, LastSeen(event.url, None, None))
+
+    async def moved(self, target_id: str, url: str, at_ms: int) -> None:
+        if (row := self.rows.get(target_id)) is not None:
+            self.rows[target_id] = (row[0], replace(row[1], url=url))
+
+    async def ended(self, target_id: str, reason: EndReason, at_ms: int) -> None:
+        if (row := self.rows.get(target_id)) is not None:
+            self.rows[target_id] = (row[0], LastSeen(row[1].url, at_ms, reason))
+
+    async def last_seen(self, principal: str, target_id: str) -> LastSeen | None:
+        row = self.rows.get(target_id)
+        return row[1] if row is not None and row[0] == principal else None

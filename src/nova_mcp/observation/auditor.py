@@ -1,0 +1,195 @@
+"""Walks every chain of the ledger and names the first thing in each that does not fit."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Row, func, select
+
+from nova_mcp.observation.model import ServerId
+from nova_mcp.observation.rules import body_hash, genesis_hash, index_columns, link_hash, record_from_body
+from nova_mcp.observation.store import (
+    ServerRow,
+    ledger_body,
+    ledger_link,
+    ledger_open_intent,
+    ledger_server,
+    servers,
+)
+
+_BATCH = 500
+
+Fault = Literal[
+    "missing_link",
+    "link_hash",
+    "body_hash",
+    "missing_body",
+    "body_not_erased",
+    "body_unreadable",
+    "wrong_call_id",
+    "wrong_server",
+    "index_columns",
+    "truncated",
+    "head",
+    "kept_head",
+    "unknown_server",
+    "body_without_link",
+    "open_intent",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One break: where it is and what does not fit."""
+
+    server_id: str
+    server_seq: int | None
+    call_id: str | None
+    fault: Fault
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A chain's end as it was exported at some time."""
+
+    server_seq: int
+    hash: bytes
+
+
+_CHAIN = (
+    select(
+        *ledger_link.c,
+        ledger_body.c.server_seq.label("has_body"),
+        *(column for column in ledger_body.c if column.name not in ("server_id", "server_seq")),
+    )
+    .outerjoin_from(
+        ledger_link,
+        ledger_body,
+        (ledger_body.c.server_id == ledger_link.c.server_id) & (ledger_body.c.server_seq == ledger_link.c.server_seq),
+    )
+    .order_by(ledger_link.c.server_seq)
+    .limit(_BATCH)
+)
+
+
+def verify(conn: Connection, kept: Mapping[ServerId, Head] | None = None) -> Iterator[Finding]:
+    """At most one finding per chain (the first), then strays that belong to no chain.
+
+    `kept` are heads exported earlier: only they can show that a whole tail was removed together with its head.
+    """
+    exported = dict(kept or {})
+    for server in servers(conn):
+        finding = _walk(conn, server, exported.pop(server.server_id, None))
+        if finding is not None:
+            yield finding
+    for server_id, head in exported.items():
+        yield Finding(server_id, head.server_seq, None, "kept_head", "the chain of this exported head is gone")
+    yield from _strays(conn)
+
+
+def _walk(conn: Connection, server: ServerRow, kept: Head | None) -> Finding | None:
+    previous, expected = genesis_hash(server.server_id), 1
+    while rows := conn.execute(
+        _CHAIN.where(
+            ledger_link.c.server_id == server.server_id,
+            ledger_link.c.server_seq >= expected,
+            ledger_link.c.server_seq <= server.head_seq,
+        )
+    ).all():
+        for row in rows:
+            finding = _check(row, expected, previous)
+            if finding is None and kept is not None and kept.server_seq == expected and kept.hash != row.hash:
+                finding = _finding(row, "kept_head", "the link differs from the head exported here")
+            if finding is not None:
+                return finding
+            previous, expected = row.hash, expected + 1
+    return _check_end(conn, server, kept, Head(expected - 1, previous))
+
+
+def _check(row: Row[Any], expected: int, previous: bytes) -> Finding | None:
+    if row.server_seq != expected:
+        return Finding(row.server_id, expected, None, "missing_link", f"the next link is {row.server_seq}")
+    if len(row.body_hash) != len(previous) or link_hash(previous, expected, row.body_hash) != row.hash:
+        return _finding(row, "link_hash", "the link does not follow from its predecessor and its body hash")
+    if row.has_body is None:
+        if row.erased_at_ms is None:
+            return _finding(row, "missing_body", "the body is gone without having been erased")
+        return None
+    if row.erased_at_ms is not None:
+        return _finding(row, "body_not_erased", "the link says erased, the body is there")
+    if body_hash(row.body) != row.body_hash:
+        return _finding(row, "body_hash", "the body is not the one that was hashed")
+    return _check_body(row)
+
+
+def _check_body(row: Row[Any]) -> Finding | None:
+    try:
+        record = record_from_body(row.body)
+    except ValueError as error:
+        return _finding(row, "body_unreadable", str(error))
+    if record.call_id != row.call_id:
+        return _finding(row, "wrong_call_id", f"the body belongs to call {record.call_id}")
+    if record.caller.server_id != row.server_id:
+        return _finding(row, "wrong_server", f"the body was written by server {record.caller.server_id}")
+    stored = row._mapping
+    wrong = [name for name, value in asdict(index_columns(record)).items() if stored[name] != value]
+    return _finding(row, "index_columns", f"differs from the body: {', '.join(wrong)}") if wrong else None
+
+
+def _check_end(conn: Connection, server: ServerRow, kept: Head | None, last: Head) -> Finding | None:
+    if last.server_seq < server.head_seq:
+        detail = f"the head says {server.head_seq} links, {last.server_seq} are there"
+        return Finding(server.server_id, last.server_seq + 1, None, "truncated", detail)
+    if last.hash != server.head_hash:
+        return Finding(server.server_id, last.server_seq, None, "head", "the head's hash is not that of the last link")
+    # One statement, so that an append between two of them cannot look like a fault.
+    beyond = conn.execute(
+        select(func.min(ledger_link.c.server_seq))
+        .join_from(ledger_link, ledger_server, ledger_link.c.server_id == ledger_server.c.server_id)
+        .where(
+            ledger_link.c.server_id == server.server_id,
+            (ledger_link.c.server_seq > ledger_server.c.head_seq) | (ledger_link.c.server_seq < 1),
+        )
+    ).scalar()
+    if beyond is not None:
+        return Finding(server.server_id, beyond, None, "head", "there are links outside the head's range")
+    if kept is not None and kept.server_seq > server.head_seq:
+        detail = f"a head with {kept.server_seq} links was exported, {server.head_seq} are there"
+        return Finding(server.server_id, server.head_seq + 1, None, "kept_head", detail)
+    return None
+
+
+def _strays(conn: Connection) -> Iterator[Finding]:
+    known = select(ledger_server.c.server_id)
+    for row in conn.execute(
+        select(ledger_link.c.server_id, func.min(ledger_link.c.server_seq).label("first"))
+        .where(ledger_link.c.server_id.not_in(known))
+        .group_by(ledger_link.c.server_id)
+    ):
+        yield Finding(row.server_id, row.first, None, "unknown_server", "links of a server that is not registered")
+    same = (ledger_body.c.server_id == ledger_link.c.server_id) & (ledger_body.c.server_seq == ledger_link.c.server_seq)
+    for row in conn.execute(
+        select(ledger_body.c.server_id, ledger_body.c.server_seq)
+        .where(~select(ledger_link.c.server_seq).where(same).exists())
+        .limit(_BATCH)
+    ):
+        yield Finding(row.server_id, row.server_seq, None, "body_without_link", "a body that no link names")
+    intent = ledger_open_intent.c
+    matching = (
+        select(ledger_link.c.server_seq)
+        .join_from(ledger_link, ledger_body, same)
+        .where(
+            ledger_link.c.server_id == intent.server_id,
+            ledger_link.c.server_seq == intent.server_seq,
+            ledger_link.c.call_id == intent.call_id,
+            ledger_body.c.kind == "intent",
+            ledger_body.c.at_ms == intent.at_ms,
+        )
+    )
+    for row in conn.execute(select(ledger_open_intent).where(~matching.exists())):
+        yield Finding(row.server_id, row.server_seq, row.call_id, "open_intent", "an open intent that no link matches")
+
+
+def _finding(row: Row[Any], fault: Fault, detail: str) -> Finding:
+    return Finding(row.server_id, row.server_seq, row.call_id, fault, detail)

@@ -1,0 +1,152 @@
+"""Erases bodies whose time is over; the links stay, so the chains stay whole."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, select, tuple_, update
+
+from nova_mcp.observation.rules import (
+    DAY_MS,
+    EraseBody,
+    Holds,
+    KeepBody,
+    RetentionPolicy,
+    RetentionSubject,
+    retention,
+)
+from nova_mcp.observation.store import ledger_body, ledger_link, ledger_open_intent
+
+_BATCH = 500
+_NO_HOLDS = Holds()
+_MARK = (
+    update(ledger_link)
+    .where(ledger_link.c.server_id == bindparam("server"), ledger_link.c.server_seq == bindparam("seq"))
+    .values(erased_at_ms=bindparam("now"))
+)
+_DROP = delete(ledger_body).where(
+    ledger_body.c.server_id == bindparam("server"), ledger_body.c.server_seq == bindparam("seq")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PruneCursor:
+    """Where a run that stopped at its limit goes on."""
+
+    at_ms: int
+    server_id: str
+    server_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """What went, or would go, by rule; what was old enough to look at and stays, by reason."""
+
+    erased: Mapping[str, int]
+    kept: Mapping[str, int]
+    bytes: int
+    resume: PruneCursor | None = None
+
+    @property
+    def total(self) -> int:
+        return sum(self.erased.values())
+
+
+@dataclass(frozen=True, slots=True)
+class PruneRequest:
+    """One run: `limit` bounds how many bodies one transaction looks at, so that callers are not held up for long."""
+
+    policy: RetentionPolicy = RetentionPolicy()
+    holds: Holds = _NO_HOLDS
+    dry_run: bool = False
+    limit: int | None = None
+    resume: PruneCursor | None = None
+
+
+_OLD = (
+    select(
+        *(column for column in ledger_body.c if column.name != "body"),
+        func.length(ledger_body.c.body).label("size"),
+        ledger_link.c.call_id,
+        ledger_open_intent.c.call_id.label("open_intent"),
+    )
+    .join_from(
+        ledger_body,
+        ledger_link,
+        (ledger_body.c.server_id == ledger_link.c.server_id) & (ledger_body.c.server_seq == ledger_link.c.server_seq),
+    )
+    .outerjoin(ledger_open_intent, ledger_open_intent.c.call_id == ledger_link.c.call_id)
+    .order_by(ledger_body.c.at_ms, ledger_body.c.server_id, ledger_body.c.server_seq)
+)
+
+
+def prune(conn: Connection, now_ms: int, request: PruneRequest) -> PruneReport:
+    """Apply the retention rule to every body older than the shortest period."""
+    erased: Counter[str] = Counter()
+    kept: Counter[str] = Counter()
+    size, cursor, left = 0, request.resume, request.limit
+    horizon = now_ms - request.policy.shortest_days * DAY_MS
+    while left is None or left > 0:
+        rows = conn.execute(_after(horizon, cursor, _BATCH if left is None else min(_BATCH, left))).all()
+        if not rows:
+            return PruneReport(erased, kept, size)
+        for row in rows:
+            match retention(_subject(row), now_ms, request.policy, request.holds):
+                case KeepBody(reason):
+                    kept[reason] += 1
+                case EraseBody(rule):
+                    erased[rule] += 1
+                    size += row.size
+                    if not request.dry_run:
+                        _erase(conn, row.server_id, row.server_seq, now_ms)
+        cursor = PruneCursor(rows[-1].at_ms, rows[-1].server_id, rows[-1].server_seq)
+        left = None if left is None else left - len(rows)
+    return PruneReport(erased, kept, size, cursor)
+
+
+def erase_bodies(conn: Connection, call_ids: Iterable[str], now_ms: int) -> int:
+    """Erase named bodies; those of open intents stay, because recovery needs them. Says how many went."""
+    gone = 0
+    for chunk in _chunks(sorted(set(call_ids))):
+        rows = conn.execute(
+            select(ledger_link.c.server_id, ledger_link.c.server_seq)
+            .where(ledger_link.c.call_id.in_(chunk), ledger_link.c.erased_at_ms.is_(None))
+            .where(ledger_link.c.call_id.not_in(select(ledger_open_intent.c.call_id)))
+            .order_by(ledger_link.c.server_id, ledger_link.c.server_seq)
+        ).all()
+        for row in rows:
+            gone += _erase(conn, row.server_id, row.server_seq, now_ms)
+    return gone
+
+
+def _after(horizon: int, cursor: PruneCursor | None, limit: int) -> Select[Any]:
+    statement = _OLD.where(ledger_body.c.at_ms < horizon).limit(limit)
+    if cursor is not None:
+        key = tuple_(ledger_body.c.at_ms, ledger_body.c.server_id, ledger_body.c.server_seq)
+        statement = statement.where(key > (cursor.at_ms, cursor.server_id, cursor.server_seq))
+    return statement
+
+
+def _subject(row: Row[Any]) -> RetentionSubject:
+    return RetentionSubject(
+        call_id=row.call_id,
+        at_ms=row.at_ms,
+        outcome_kind=row.outcome_kind,
+        task_id=row.task_id,
+        instance_id=row.instance_id,
+        open_intent=row.open_intent is not None,
+    )
+
+
+def _erase(conn: Connection, server_id: str, server_seq: int, now_ms: int) -> int:
+    place = {"server": server_id, "seq": server_seq}
+    if conn.execute(_DROP, place).rowcount == 0:
+        return 0
+    conn.execute(_MARK, {**place, "now": now_ms})
+    return 1
+
+
+def _chunks(items: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(items), _BATCH):
+        yield items[start : start + _BATCH]

@@ -1,0 +1,119 @@
+"""Writes envelopes to the ledger, whatever happens to the task that asked for it."""
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import anyio
+import psutil
+from sqlalchemy import Connection
+
+from nova_mcp.clock import Ports
+from nova_mcp.observation import store
+from nova_mcp.observation.model import CallRecord, Link, ServerId
+from nova_mcp.observation.store import ServerInfo, ServerRow, StoredCall
+from nova_mcp.storage.engine import Database
+
+Also = Callable[[Connection, CallRecord, Link], None]
+
+# A process on a machine that cannot be looked at counts as gone after this long without a record.
+FOREIGN_SILENCE_MS = 15 * 60_000
+_START_TOLERANCE_MS = 2_000
+
+
+class Recorder:
+    """The only writer of the ledger; derived rows go into the same transaction through `also`."""
+
+    def __init__(self, db: Database, ports: Ports, server_id: ServerId, also: Sequence[Also] = ()) -> None:
+        self._db = db
+        self._ports = ports
+        self._server_id = server_id
+        self._also = tuple(also)
+
+    @property
+    def server_id(self) -> ServerId:
+        return self._server_id
+
+    async def start(self, info: ServerInfo) -> None:
+        """Register this server; its chain begins here."""
+        if info.server_id != self._server_id:
+            raise ValueError("the server to start is not the recorder's own")
+        with anyio.CancelScope(shield=True):
+            await self._db.write(store.register_server, info)
+
+    async def record(self, record: CallRecord, also: Sequence[Also] = ()) -> Link:
+        """Commit one record with everything derived from it; StoreUnavailable when that failed."""
+        with anyio.CancelScope(shield=True):
+            link = await self._db.write(self._append, record, (*self._also, *also))
+            self._ports.faults.hit("ledger.after_commit")
+            return link
+
+    async def recover(self, alive: Callable[[ServerRow], bool] | None = None) -> list[StoredCall]:
+        """Close what dead servers left open; the closing records, each exactly once in the store."""
+        with anyio.CancelScope(shield=True):
+            return await self._db.write(self._recover, alive or self._seems_alive)
+
+    async def stop(self, reason: str) -> None:
+        with anyio.CancelScope(shield=True):
+            await self._db.write(store.end_server, self._server_id, self._ports.clock.now_ms(), reason)
+
+    def _append(self, conn: Connection, record: CallRecord, also: tuple[Also, ...]) -> Link:
+        link = store.append_call(conn, record)
+        for derive in also:
+            derive(conn, record, link)
+        self._ports.faults.hit("ledger.before_commit")
+        return link
+
+    def _recover(self, conn: Connection, alive: Callable[[ServerRow], bool]) -> list[StoredCall]:
+        now_ms = self._ports.clock.now_ms()
+        closed = store.recover(conn, now_ms, self._server_id, alive, self._ports.ids.call_id)
+        for call in closed:
+            for derive in self._also:
+                if call.record is not None:
+                    derive(conn, call.record, call.link)
+        self._ports.faults.hit("ledger.before_commit")
+        return closed
+
+    def _seems_alive(self, server: ServerRow) -> bool:
+        return process_alive(server, self._ports.clock.now_ms(), host_identity())
+
+
+def host_identity() -> str:
+    """Names the place where a process id means something: machine, boot and process namespace."""
+    parts = [socket.gethostname()]
+    try:
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    except OSError:
+        parts.append(str(int(psutil.boot_time())))
+    return "/".join(parts)
+
+
+def describe_server(server_id: ServerId, started_at_ms: int, version: str) -> ServerInfo:
+    """This process, as other servers will look it up."""
+    process = psutil.Process()
+    return ServerInfo(
+        server_id=server_id,
+        started_at_ms=started_at_ms,
+        pid=os.getpid(),
+        process_started_ms=int(process.create_time() * 1000),
+        host=host_identity(),
+        version=version,
+    )
+
+
+def process_alive(server: ServerRow, now_ms: int, here: str) -> bool:
+    """Whether a server's process still runs; elsewhere only its silence can tell."""
+    if server.host != here:
+        return now_ms - server.last_seen_ms < FOREIGN_SILENCE_MS
+    try:
+        process = psutil.Process(server.pid)
+        started_ms = int(process.create_time() * 1000)
+        running = process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
+    # A process id is used again some day; the start time is not, up to the rounding of the kernel's clock.
+    return running and abs(started_ms - server.process_started_ms) <= _START_TOLERANCE_MS

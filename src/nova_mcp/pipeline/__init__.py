@@ -1,0 +1,1 @@
+"""The life of one tool call, from arrival to answer."""

@@ -1,0 +1,95 @@
+"""The evidence of one call while it is still open: what is known before, during and after."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nova_mcp.browser.elements import normalize_selector, selector_hash
+from nova_mcp.browser.targets import Tab
+from nova_mcp.observation.model import (
+    Caller,
+    CallOutcome,
+    CallRecord,
+    Effect,
+    Json,
+    PageState,
+    Touched,
+)
+from nova_mcp.redaction import redact_arguments
+from nova_mcp.tools.context import Evidence
+from nova_mcp.tools.spec import ToolSpec
+from nova_mcp.urls import normalize_url, redact_query, route_key
+
+NAME_LIMIT = 120
+
+
+@dataclass(slots=True)
+class Envelope:
+    """Opened when a call arrives, closed whatever becomes of it."""
+
+    call_id: str
+    caller: Caller
+    tool_name: str
+    arguments: Mapping[str, Json]
+    started_at_ms: int
+    started_mono_ms: float
+    evidence: Evidence = field(default_factory=Evidence)
+    spec: ToolSpec | None = None
+    via: str | None = None
+    before: PageState = field(default_factory=PageState)
+    gate_id: str | None = None
+    recorded: bool = False
+
+    @property
+    def effect(self) -> Effect:
+        return self.spec.effect if self.spec is not None else "admin"
+
+    def close(self, outcome: CallOutcome, mono_ms: float, *, keep_raw_urls: bool) -> CallRecord:
+        evidence = self.evidence
+        selector = normalize_selector(evidence.selector) if evidence.selector else None
+        flags = set(evidence.flags)
+        if evidence.tab is not None:
+            flags.add("target_resolved")
+        if selector is not None:
+            flags.add("selector_touched")
+        return CallRecord(
+            call_id=self.call_id,
+            caller=self.caller,
+            tool_name=self.tool_name[:NAME_LIMIT],
+            effect=self.effect,
+            started_at_ms=self.started_at_ms,
+            duration_ms=max(0, round(mono_ms - self.started_mono_ms)),
+            outcome=outcome,
+            via=self.via,
+            before=self.before,
+            after=page_state(evidence.tab, keep_raw_urls=keep_raw_urls),
+            touched=Touched(
+                selector=selector,
+                selector_hash=selector_hash(selector) if selector else None,
+                fingerprint_id=evidence.fingerprint_id,
+                flags=frozenset(flags),
+            ),
+            arguments=self._redacted(keep_raw_urls=keep_raw_urls),
+        )
+
+    def _redacted(self, *, keep_raw_urls: bool) -> Json:
+        private = self.spec.private_arguments if self.spec is not None else frozenset[str]()
+        return redact_arguments(
+            {key: value for key, value in self.arguments.items() if key != "_meta"},
+            secrets={},
+            sensitive_fields=frozenset() if self.evidence.input_is_harmless else private,
+            keep_raw_urls=keep_raw_urls,
+        )
+
+
+def page_state(tab: Tab | None, *, keep_raw_urls: bool) -> PageState:
+    """Where a tab stands, from what the host already knows: no page is asked, so a dead one answers too."""
+    if tab is None:
+        return PageState()
+    url = normalize_url(tab.url)
+    return PageState(
+        target_id=tab.target_id,
+        sandbox_id=tab.sandbox_id,
+        url=url if url is None or keep_raw_urls else redact_query(url),
+        route_key=route_key(url) if url else None,
+        page_epoch=tab.page_epoch,
+    )

@@ -1,0 +1,259 @@
+"""What may be written down: arguments and texts bounded in size and free of secrets."""
+
+import base64
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nova_mcp.observation.model import Json
+from nova_mcp.urls import redact_query
+
+MAX_STRING_CHARS: Final = 400
+MAX_DEPTH: Final = 8
+MAX_RESULT_BYTES: Final = 4096
+MAX_ITEMS: Final = 64
+MIN_SECRET_CHARS: Final = 4
+REDACTED: Final = "«redacted»"
+_MAX_KEY_CHARS: Final = 80
+_MAX_NODES: Final = 2000
+_MAX_SCANNED_CHARS: Final = 65_536
+# The string limits tried in turn until the whole summary fits.
+_STRING_STEPS: Final = ((400, 64), (160, 32), (60, 16), (24, 8))
+
+_SENSITIVE_KEYS: Final = frozenset(
+    {
+        "accesskey",
+        "accesstoken",
+        "apikey",
+        "authorization",
+        "bearer",
+        "clientsecret",
+        "cookie",
+        "cookies",
+        "cvc",
+        "cvv",
+        "finalizationtoken",
+        "otp",
+        "passcode",
+        "passphrase",
+        "passwd",
+        "password",
+        "passwort",
+        "pin",
+        "privatekey",
+        "pwd",
+        "refreshtoken",
+        "secret",
+        "setcookie",
+        "token",
+    }
+)
+_SENSITIVE_ENDINGS: Final = ("password", "passwort", "secret", "token", "apikey", "privatekey", "passphrase")
+# Ends like a secret's key but carries a position, which evidence needs.
+_HARMLESS_KEYS: Final = frozenset({"continuationtoken"})
+_NOT_KEY_LETTERS = re.compile(r"[^a-z0-9]")
+_URL_IN_TEXT = re.compile(r"(?<![A-Za-z0-9+.-])(?:https?|wss?|ftp|file)://[^\s\"'<>]+", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Limits:
+    """Bounds of one attempt; `nodes` counts down, because nested lists multiply."""
+
+    string_chars: int
+    items: int
+    nodes: int = _MAX_NODES
+
+
+def _base64_forms(raw: bytes) -> set[str]:
+    """The base64 spellings of a value, alone or inside a longer encoded text.
+
+    Inside a longer text a value starts at one of three bit offsets; the characters at its ends are
+    shared with the neighbours and so are left out.
+    """
+    forms = {base64.b64encode(raw).decode("ascii")}
+    for shift, head in enumerate((0, 2, 3)):
+        encoded = base64.b64encode(b"\0" * shift + raw).decode("ascii")
+        tail = (0, 3, 2)[(shift + len(raw)) % 3]
+        forms.add(encoded[head : len(encoded) - tail])
+    forms |= {form.replace("+", "-").replace("/", "_") for form in forms}
+    return {form for form in forms if len(form) >= MIN_SECRET_CHARS}
+
+
+def _one_character(character: str) -> str:
+    """A pattern for one character as it is, percent-encoded or JSON-escaped, in any mixture."""
+    raw = character.encode("utf-8", "surrogatepass")
+    forms = [re.escape(character)]
+    forms.append("(?i:" + "".join(f"%{byte:02x}" for byte in raw) + ")")
+    escaped = json.dumps(character)[1:-1]
+    if escaped != character:
+        forms.append(f"(?i:{re.escape(escaped)})")
+    if character == " ":
+        forms.append(r"\+")
+    if character == "/":
+        forms.append(r"\\/")
+    return "(?:" + "|".join(forms) + ")"
+
+
+def _secret_pattern(value: str) -> str:
+    spelled = "".join(map(_one_character, value))
+    encoded = sorted(_base64_forms(value.encode("utf-8", "surrogatepass")), key=lambda form: (-len(form), form))
+    return "|".join([spelled, *map(re.escape, encoded)])
+
+
+class SecretFilter:
+    """Known secret values compiled once, to be replaced wherever they turn up."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        usable = [(name, value) for name, value in secrets.items() if len(value) >= MIN_SECRET_CHARS]
+        usable.sort(key=lambda pair: (-len(pair[1]), pair[0]))
+        self._names = [name for name, _ in usable]
+        self._pattern = re.compile("|".join(f"({_secret_pattern(value)})" for _, value in usable)) if usable else None
+        # An escaped character takes at most twelve characters: a JSON surrogate pair or four encoded bytes.
+        self.longest = 12 * max((len(value) for _, value in usable), default=0)
+
+    def __call__(self, text: str) -> str:
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(self._label, text)
+
+    def _label(self, match: re.Match[str]) -> str:
+        return f"«secret:{self._names[(match.lastindex or 1) - 1]}»"
+
+
+def redact_text(text: str, secrets: Mapping[str, str] | SecretFilter) -> str:
+    """The text with every known secret value replaced by its name."""
+    replace = secrets if isinstance(secrets, SecretFilter) else SecretFilter(secrets)
+    return replace(text)
+
+
+def is_sensitive_key(key: str) -> bool:
+    """Whether a key names a credential, whatever its spelling."""
+    folded = _NOT_KEY_LETTERS.sub("", key.lower())
+    if folded in _HARMLESS_KEYS:
+        return False
+    return folded in _SENSITIVE_KEYS or folded.endswith(_SENSITIVE_ENDINGS)
+
+
+def _reduce_urls(text: str) -> str:
+    return _URL_IN_TEXT.sub(lambda match: redact_query(match.group()), text)
+
+
+def cut_text(text: str, limit: int) -> str:
+    """The text within a limit; what was cut is told by its full length."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} chars)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Redactor:
+    secrets: SecretFilter
+    sensitive_fields: frozenset[str]
+    keep_raw_urls: bool
+    limits: _Limits
+
+    def text(self, value: str) -> str:
+        # Secrets go first: reducing or cutting might leave a piece that no longer matches.
+        head = value
+        if len(value) > _MAX_SCANNED_CHARS:
+            clean = self.secrets(value[:_MAX_SCANNED_CHARS])
+            head = clean[: max(0, len(clean) - self.secrets.longest)]
+        clean = _encodable(self.secrets(head))
+        if not self.keep_raw_urls:
+            clean = _reduce_urls(clean)
+        if head is not value:
+            return f"{clean[: self.limits.string_chars]}… ({len(value)} chars)"
+        return cut_text(clean, self.limits.string_chars)
+
+    def number(self, value: float | str) -> float | str:
+        spelled = str(value)
+        clean = self.secrets(spelled)
+        return value if clean == spelled else clean
+
+    def sensitive(self, key: str, value: object) -> Json:
+        if value is None or isinstance(value, bool):
+            return value
+        return f"«redacted {len(value)} chars»" if key in self.sensitive_fields and isinstance(value, str) else REDACTED
+
+    def value(self, value: object, depth: int) -> Json:
+        self.limits.nodes -= 1
+        if self.limits.nodes < 0:
+            return "…"
+        match value:
+            case None | bool():
+                return value
+            case str():
+                return self.text(value)
+            case int():
+                return self.number(int(value)) if abs(value) < 2**64 else f"int of {value.bit_length()} bits"
+            case float():
+                return self.number(_finite(value))
+            case dict() | list() | tuple() if depth >= MAX_DEPTH:
+                return f"… ({type(value).__name__} of {len(value)})"
+            case dict():
+                return self.mapping(value, depth)
+            case list() | tuple():
+                items = [self.value(item, depth + 1) for item in value[: self.limits.items]]
+                dropped = len(value) - self.limits.items
+                return [*items, f"… ({dropped} more)"] if dropped > 0 else items
+            case _:
+                return f"<{type(value).__name__}>"
+
+    def mapping(self, value: Mapping[Any, object], depth: int) -> dict[str, Json]:
+        result: dict[str, Json] = {}
+        for index, (raw_key, item) in enumerate(value.items()):
+            if index >= self.limits.items:
+                result["…"] = f"{len(value) - index} more"
+                break
+            key = raw_key if isinstance(raw_key, str) else f"<{type(raw_key).__name__}>"
+            name = cut_text(_encodable(self.secrets(key[:_MAX_SCANNED_CHARS])), _MAX_KEY_CHARS)
+            if key in self.sensitive_fields or is_sensitive_key(key):
+                result[name] = self.sensitive(key, item)
+            else:
+                result[name] = self.value(item, depth + 1)
+        return result
+
+
+def _encodable(text: str) -> str:
+    """The text without lone surrogates, which no encoding can store."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _finite(value: float) -> float | str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return float(value)
+
+
+def _size(value: Json) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8"))
+
+
+def redact_arguments(
+    args: Mapping[str, object],
+    *,
+    secrets: Mapping[str, str] | SecretFilter,
+    sensitive_fields: frozenset[str] = frozenset(),
+    keep_raw_urls: bool = False,
+) -> dict[str, Json]:
+    """A summary of a call's arguments that is safe to keep: at most 4 KB, no secrets, no query values.
+
+    Text in `sensitive_fields` is kept only as its length. Whatever the arguments hold, there is a summary.
+    """
+    replace = secrets if isinstance(secrets, SecretFilter) else SecretFilter(secrets)
+    for chars, items in _STRING_STEPS:
+        redactor = _Redactor(replace, sensitive_fields, keep_raw_urls, _Limits(chars, items))
+        summary = redactor.mapping(args, 0)
+        if _size(summary) <= MAX_RESULT_BYTES:
+            return summary
+    flat: dict[str, Json] = {}
+    for key, item in summary.items():
+        entry: Json = item if not isinstance(item, (dict, list)) else f"… ({type(item).__name__} of {len(item)})"
+        if _size({**flat, key: entry}) > MAX_RESULT_BYTES - 64:
+            flat["…"] = f"{len(args) - len(flat)} more"
+            break
+        flat[key] = entry
+    return flat

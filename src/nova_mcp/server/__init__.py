@@ -1,0 +1,1 @@
+"""The only place that knows MCP: protocol in, plain values out."""

@@ -1,0 +1,42 @@
+"""What the protocol side needs from the program behind it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from nova_mcp.pipeline.model import Answer, CallRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceContent:
+    uri: str
+    mime_type: str
+    text: str | None = None
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What `/health` tells anybody who asks."""
+
+    status: str
+    version: str
+    store: str
+    browser: str
+
+
+class Backend(Protocol):
+    """The program as the server sees it; built on the first call, not at start."""
+
+    async def call(self, request: CallRequest) -> Answer:
+        """Run a tool. Raises `UnknownTool` for a name nobody has; every other failure is an answer."""
+        ...
+
+    async def read_resource(self, uri: str, principal: str) -> ResourceContent | None: ...
+
+    async def warm(self) -> None:
+        """Bring up what the first call will need, off the critical path."""
+        ...
+
+    def health(self) -> Health: ...
+
+    async def close(self, reason: str) -> None: ...

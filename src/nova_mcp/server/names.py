@@ -1,0 +1,24 @@
+"""Tool names in every spelling clients use, reduced to the one that evidence knows."""
+
+from nova_mcp.settings import ToolNames
+
+NAMESPACE = "nova"
+CANONICAL_PREFIX = "nova."
+_CLIENT_PREFIX = "mcp__"
+_CLIENT_SEPARATOR = "__"
+
+
+def canonical_name(raw: str) -> str:
+    """`nova.x` for `nova.x`, `nova_x`, `x` and any of them behind `mcp__<server>__`; total, so unknown names pass too."""
+    name = raw.strip()
+    if name.startswith(_CLIENT_PREFIX):
+        # No tool name holds a double underscore, but a server's name in a client's configuration may.
+        name = name.rpartition(_CLIENT_SEPARATOR)[2]
+    while name.startswith((f"{NAMESPACE}.", f"{NAMESPACE}_")):
+        name = name[len(NAMESPACE) + 1 :]
+    return CANONICAL_PREFIX + name
+
+
+def published_name(canonical: str, spelling: ToolNames) -> str:
+    """The name a client is shown."""
+    return canonical if spelling == "dotted" else canonical.replace(".", "_")

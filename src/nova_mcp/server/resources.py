@@ -1,0 +1,42 @@
+"""Which addresses can be read as MCP resources."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    uri_template: str
+    name: str
+    title: str
+    description: str
+    mime_type: str
+
+    @property
+    def prefix(self) -> str:
+        return self.uri_template.partition("{")[0]
+
+
+TEMPLATES: tuple[Template, ...] = (
+    Template(
+        "nova://ledger/{callId}",
+        "ledger",
+        "Evidence of a call",
+        "What the ledger holds about one tool call.",
+        "application/json",
+    ),
+    Template(
+        "nova://screenshot/{id}",
+        "screenshot",
+        "Screenshot",
+        "A picture that an earlier call took.",
+        "image/png",
+    ),
+)
+
+
+def is_readable(uri: str) -> bool:
+    """Whether an address belongs to a template and names exactly one thing."""
+    return any(
+        uri.startswith(template.prefix) and uri != template.prefix and "/" not in uri[len(template.prefix) :]
+        for template in TEMPLATES
+    )

@@ -1,0 +1,75 @@
+"""The place for the program behind the server: built once, on first need, closed once."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import cast
+
+import anyio
+import anyio.to_thread
+
+from nova_mcp import __version__
+from nova_mcp.errors import Unavailable
+from nova_mcp.server.backend import Backend, Health
+from nova_mcp.settings import Settings
+
+log = logging.getLogger(__name__)
+
+BackendFactory = Callable[[Settings], Awaitable[Backend]]
+CLOSE_LIMIT_S = 10.0
+
+
+async def build_default(settings: Settings) -> Backend:
+    """Import the program in a thread, so that the protocol stays responsive meanwhile."""
+    app = await anyio.to_thread.run_sync(import_module, "nova_mcp.app")
+    return cast(Backend, await app.build_backend(settings))
+
+
+class BackendSlot:
+    """Hands out one backend to everybody who asks; a failed build is tried again by the next one."""
+
+    def __init__(self, settings: Settings, factory: BackendFactory) -> None:
+        self._settings = settings
+        self._factory = factory
+        self._lock = anyio.Lock()
+        self._backend: Backend | None = None
+        self._closed = False
+
+    async def get(self) -> Backend:
+        if self._backend is not None and not self._closed:
+            return self._backend
+        async with self._lock:
+            if self._closed:
+                raise Unavailable("server.shutting_down", "The server is stopping; nothing ran", "Connect again.")
+            if self._backend is None:
+                # Shielded: a caller who leaves must not tear down what the next one is waiting for.
+                with anyio.CancelScope(shield=True):
+                    self._backend = await self._factory(self._settings)
+            return self._backend
+
+    async def warm(self) -> None:
+        """Build ahead of the first call; a failure is left for that call to report."""
+        try:
+            backend = await self.get()
+            await backend.warm()
+        except Exception:  # noqa: BLE001 - top of a background task; the next call meets the same failure and answers it
+            log.warning("warming up failed", exc_info=True)
+
+    def health(self) -> Health:
+        if self._backend is None:
+            return Health(status="ok", version=__version__, store="not opened yet", browser="not started")
+        return self._backend.health()
+
+    async def close(self, reason: str) -> None:
+        """Close what was built, within a limit that holds even if the caller is being cancelled."""
+        with anyio.move_on_after(CLOSE_LIMIT_S, shield=True) as scope:
+            async with self._lock:
+                backend, closed = self._backend, self._closed
+                self._closed = True
+            if backend is not None and not closed:
+                try:
+                    await backend.close(reason)
+                except Exception:  # noqa: BLE001 - the process ends either way; the log keeps why it did not end well
+                    log.exception("closing failed")
+        if scope.cancelled_caught:
+            log.error("closing took longer than %s s and was given up", CLOSE_LIMIT_S)

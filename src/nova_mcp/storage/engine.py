@@ -1,0 +1,288 @@
+"""The database: units of work on worker threads, one transaction each, on SQLite or PostgreSQL."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import anyio.to_thread
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
+
+from nova_mcp.storage import recovery, schema
+from nova_mcp.storage.errors import StoreUnavailable, unavailable
+from nova_mcp.storage.filesystem import network_file_system
+from nova_mcp.storage.lanes import Lane
+
+P = ParamSpec("P")
+T = TypeVar("T")
+UnitOfWork = Callable[Concatenate[Connection, P], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Sizes and patience of the engine."""
+
+    busy_timeout_ms: int = 10_000
+    sqlite_readers: int = 3
+    postgres_threads: int = 4
+    connect_timeout_s: int = 10
+
+
+class Database:
+    """`write` and `read` run a function with a Connection, in one thread hop and one transaction."""
+
+    def __init__(self, url: URL, writer: Lane, reader: Lane, notices: tuple[str, ...], engines: list[Engine]) -> None:
+        self.url = url
+        self.notices = notices
+        self._writer = writer
+        self._reader = reader
+        self._engines = engines
+
+    @property
+    def dialect(self) -> str:
+        return self.url.get_backend_name()
+
+    @classmethod
+    def open(cls, url: str, *, tuning: Tuning | None = None, now_ms: Callable[[], int] | None = None) -> "Database":
+        """Open the store and bring its schema up to date; StoreUnavailable says why it cannot be used."""
+        sizes = tuning or Tuning()
+        target = make_url(url)
+        if target.get_backend_name() == "sqlite":
+            return _open_sqlite(target, sizes, now_ms or _wall_ms)
+        if target.get_backend_name() == "postgresql":
+            return _open_postgres(target.set(drivername="postgresql+psycopg"), sizes)
+        raise ValueError(f"unknown kind of store: {target.drivername}; use sqlite:///path or postgresql://…")
+
+    async def write(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `fn(conn, …)` in a write transaction; a cancelled caller loses the result, never the transaction."""
+        return await self._writer.call(fn, _arguments(args, kwargs))
+
+    async def read(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `fn(conn, …)` in a read-only transaction."""
+        return await self._reader.call(fn, _arguments(args, kwargs))
+
+    def write_sync(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._writer.submit(fn, _arguments(args, kwargs)).result()
+
+    def read_sync(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._reader.submit(fn, _arguments(args, kwargs)).result()
+
+    async def close(self) -> None:
+        await anyio.to_thread.run_sync(self.close_sync)
+
+    def close_sync(self) -> None:
+        self._reader.close()
+        self._writer.close()
+        for engine in self._engines:
+            engine.dispose()
+
+    def __enter__(self) -> "Database":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close_sync()
+
+
+def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    return (args, kwargs)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class _HeldSession:
+    """A thread that keeps one connection: SQLite, where opening costs more than a unit of work."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._conn: Connection | None = None
+
+    def run(self, fn: Callable[..., T], args: tuple[Any, ...]) -> T:
+        try:
+            if self._conn is None:
+                self._conn = self._engine.connect()
+            with self._conn.begin():
+                return fn(self._conn, *args[0], **args[1])
+        except (DBAPIError, sqlite3.Error) as error:
+            self.close()
+            _raise(error)
+            raise
+
+    def close(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+
+
+class _PooledSession:
+    """A thread that borrows a connection per unit of work: PostgreSQL, which may restart in between."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def run(self, fn: Callable[..., T], args: tuple[Any, ...]) -> T:
+        try:
+            with self._engine.begin() as conn:
+                return fn(conn, *args[0], **args[1])
+        except DBAPIError as error:
+            _raise(error)
+            raise
+
+    def close(self) -> None:
+        return None
+
+
+def _raise(error: BaseException) -> None:
+    translated = unavailable(error)
+    if translated is not None:
+        raise translated from error
+
+
+# -- SQLite ----------------------------------------------------------------------------------------------------------
+
+
+def _open_sqlite(url: URL, tuning: Tuning, now_ms: Callable[[], int]) -> Database:
+    if not url.database or url.database == ":memory:":
+        raise ValueError("the store needs a file: several threads share it")
+    path = Path(url.database)
+    kind = network_file_system(path)
+    if kind is not None:
+        raise StoreUnavailable("network_fs", f"{path} is on {kind}")
+    notice = _prepare_or_recover(path, tuning.busy_timeout_ms, now_ms)
+    writing = _sqlite_engine(path, tuning.busy_timeout_ms, writable=True)
+    reading = _sqlite_engine(path, tuning.busy_timeout_ms, writable=False)
+    return Database(
+        url,
+        Lane("nova-writer", 1, lambda: _HeldSession(writing)),
+        Lane("nova-reader", tuning.sqlite_readers, lambda: _HeldSession(reading)),
+        () if notice is None else (notice,),
+        [writing, reading],
+    )
+
+
+def _prepare_or_recover(path: Path, busy_timeout_ms: int, now_ms: Callable[[], int]) -> str | None:
+    deadline = time.monotonic() + busy_timeout_ms / 1000
+    while True:
+        try:
+            prepare_sqlite(path, busy_timeout_ms)
+            return None
+        except StoreUnavailable as error:
+            if error.reason != "corrupt":
+                raise
+        try:
+            notice = recovery.recover(path, now_ms())
+            prepare_sqlite(path, busy_timeout_ms)
+            return notice
+        except StoreUnavailable as error:
+            # Servers that start together on a damaged file: one moves it, the others wait for the new one.
+            if error.reason != "locked" or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def prepare_sqlite(path: Path, busy_timeout_ms: int) -> None:
+    """Create the file if need be, switch it to WAL and migrate it; safe while other processes do the same."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable("readonly", str(error)) from error
+    engine = _sqlite_engine(path, busy_timeout_ms, writable=True)
+    try:
+        _ensure_wal(path, busy_timeout_ms)
+        with engine.begin() as conn:
+            schema.upgrade(conn)
+    except (DBAPIError, sqlite3.Error) as error:
+        if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+            raise StoreUnavailable("readonly", str(path)) from error
+        _raise(error)
+        raise
+    finally:
+        engine.dispose()
+
+
+def _ensure_wal(path: Path, busy_timeout_ms: int) -> None:
+    deadline = time.monotonic() + busy_timeout_ms / 1000
+    conn = sqlite3.connect(path, timeout=busy_timeout_ms / 1000, isolation_level=None)
+    try:
+        while True:
+            try:
+                mode = conn.execute("PRAGMA journal_mode").fetchone()[0]
+                if mode != "wal":
+                    mode = conn.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+                break
+            except sqlite3.OperationalError as error:
+                # The switch to WAL does not use the busy handler, so four servers on a fresh file collide here.
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+        if mode != "wal":
+            raise StoreUnavailable("down", f"{path} cannot use a write-ahead log (mode {mode})")
+    finally:
+        conn.close()
+
+
+def _sqlite_engine(path: Path, busy_timeout_ms: int, *, writable: bool) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite+pysqlite", database=str(path)),
+        poolclass=NullPool,
+        connect_args={"timeout": busy_timeout_ms / 1000, "isolation_level": None, "check_same_thread": False},
+    )
+    begin = "BEGIN IMMEDIATE" if writable else "BEGIN"
+
+    @event.listens_for(engine, "connect")
+    def configure(dbapi: sqlite3.Connection, _record: object) -> None:
+        dbapi.execute("PRAGMA synchronous=FULL")
+        dbapi.execute("PRAGMA foreign_keys=ON")
+        dbapi.execute("PRAGMA secure_delete=ON")
+        if not writable:
+            dbapi.execute("PRAGMA query_only=ON")
+
+    @event.listens_for(engine, "begin")
+    def start(conn: Connection) -> None:
+        # Straight to the driver: the statement is sent once per unit of work and needs no compiling.
+        raw: Any = conn.connection.dbapi_connection
+        raw.execute(begin)
+
+    return engine
+
+
+# -- PostgreSQL ------------------------------------------------------------------------------------------------------
+
+
+def _open_postgres(url: URL, tuning: Tuning) -> Database:
+    try:
+        engine = create_engine(
+            url,
+            pool_size=2 * tuning.postgres_threads,
+            max_overflow=0,
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": tuning.connect_timeout_s, "application_name": "nova"},
+        )
+    except (ImportError, NoSuchModuleError) as error:
+        raise StoreUnavailable(
+            "down", "the PostgreSQL driver is not installed", hint="install it with: pip install 'nova-mcp[postgres]'"
+        ) from error
+    reading = engine.execution_options(postgresql_readonly=True, isolation_level="REPEATABLE READ")
+    try:
+        with engine.begin() as conn:
+            schema.upgrade(conn)
+    except DBAPIError as error:
+        engine.dispose()
+        _raise(error)
+        raise
+    except StoreUnavailable:
+        engine.dispose()
+        raise
+    return Database(
+        url,
+        Lane("nova-writer", tuning.postgres_threads, lambda: _PooledSession(engine)),
+        Lane("nova-reader", tuning.postgres_threads, lambda: _PooledSession(reading)),
+        (),
+        [engine],
+    )

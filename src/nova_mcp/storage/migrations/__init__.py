@@ -1,0 +1,1 @@
+"""Schema history of the store, run by Alembic from inside the package."""

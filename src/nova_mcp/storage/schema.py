@@ -1,0 +1,50 @@
+"""The shared table catalogue and the steps that bring an older or empty store up to date."""
+
+from sqlalchemy import Connection, MetaData, inspect, text
+
+from nova_mcp.storage.errors import StoreUnavailable
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# Listed here so that an up-to-date store opens without importing Alembic, which costs hundreds of milliseconds.
+REVISIONS = ("0001",)
+HEAD = REVISIONS[-1]
+_MIGRATION_LOCK = 0x6E6F7661
+
+
+def upgrade(conn: Connection) -> bool:
+    """Bring the schema to HEAD inside the caller's transaction; True when something had to be done.
+
+    Servers starting together queue here: SQLite callers hold the write lock already, PostgreSQL ones wait on an
+    advisory lock that the end of the transaction releases.
+    """
+    if current_revision(conn) == HEAD:
+        return False
+    if conn.dialect.name == "postgresql":
+        conn.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        if current_revision(conn) == HEAD:
+            return False
+    _migrate(conn)
+    return True
+
+
+def current_revision(conn: Connection) -> str | None:
+    if not inspect(conn).has_table("alembic_version"):
+        return None
+    revision: str | None = conn.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if revision is not None and revision not in REVISIONS:
+        raise StoreUnavailable("schema_newer", f"schema revision {revision}")
+    return revision
+
+
+def _migrate(conn: Connection) -> None:
+    from nova_mcp.storage.migrations.runner import run  # only a store that must change pays for Alembic
+
+    run(conn)

@@ -1,0 +1,3 @@
+"""What agents can call, one file per family."""
+
+PREFIX = "nova."

@@ -1,0 +1,104 @@
+"""From raw JSON to typed arguments, with messages that say what was wrong and what is allowed."""
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from nova_mcp.errors import InvalidParams
+from nova_mcp.observation.model import Json
+from nova_mcp.tools.spec import Params
+
+P = TypeVar("P", bound=Params)
+
+SHOWN_PROBLEMS = 3
+SHOWN_CHARS = 80
+
+
+def parse_arguments(params: type[P], arguments: Mapping[str, Json]) -> P:
+    """Validate strictly; `_meta` is the protocol's and always welcome."""
+    given = {key: value for key, value in arguments.items() if key != "_meta"}
+    try:
+        return params.model_validate(given)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        told = "; ".join(_sentence(params, problem) for problem in problems[:SHOWN_PROBLEMS])
+        more = f"; and {len(problems) - SHOWN_PROBLEMS} more" if len(problems) > SHOWN_PROBLEMS else ""
+        first = ".".join(str(part) for part in problems[0]["loc"])
+        raise InvalidParams(
+            "invalid_params",
+            told + more,
+            "Nothing ran. Correct the arguments and call again.",
+            details={"argument": first[:SHOWN_CHARS]} if first else {},
+        ) from None
+    except RecursionError:
+        raise InvalidParams("invalid_params", "arguments are nested too deeply", "Send flatter JSON.") from None
+
+
+def accepted_names(params: type[Params]) -> list[str]:
+    return [entry.alias or name for name, entry in params.model_fields.items()]
+
+
+def shown(value: Any) -> str:
+    """A value as it may be quoted in a message: one line, bounded, never NaN."""
+    if isinstance(value, str):
+        cut = value if len(value) <= SHOWN_CHARS else f"{value[:SHOWN_CHARS]}… ({len(value)} characters)"
+        return json.dumps(cut, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list):
+        return f"an array of {len(value)}"
+    if isinstance(value, float) and value != value:
+        return "NaN"
+    return str(value).lower() if isinstance(value, bool) else str(value)[:SHOWN_CHARS]
+
+
+_TYPES = {
+    "string_type": "a string",
+    "int_type": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "an array",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "int_from_float": "an integer",
+    "finite_number": "a finite number",
+}
+
+
+def _bounds(context: Mapping[str, Any]) -> str:
+    words = {
+        "ge": "at least {}",
+        "gt": "more than {}",
+        "le": "at most {}",
+        "lt": "less than {}",
+        "min_length": "at least {} long",
+        "max_length": "at most {} long",
+        "pattern": "of the form {}",
+    }
+    return " and ".join(phrase.format(context[key]) for key, phrase in words.items() if key in context)
+
+
+def _sentence(params: type[Params], problem: ErrorDetails) -> str:
+    where = ".".join(str(part) for part in problem["loc"]) or "arguments"
+    where = where if len(where) <= SHOWN_CHARS else where[:SHOWN_CHARS] + "…"
+    kind, context, value = problem["type"], problem.get("ctx", {}), problem.get("input")
+    if kind == "extra_forbidden":
+        names = accepted_names(params)
+        near = get_close_matches(where, names, n=1)
+        guess = f" (did you mean {near[0]}?)" if near else ""
+        return f"{where} is not an argument{guess}; accepted: {', '.join(names)}"
+    if kind == "missing":
+        return f"{where} is required"
+    if kind == "literal_error":
+        allowed = str(context.get("expected", "")).replace("'", "").replace(" or ", ", ").replace(", ", " | ")
+        return f"{where} must be one of {allowed} (got {shown(value)})"
+    if kind in _TYPES:
+        return f"{where} must be {_TYPES[kind]} (got {shown(value)})"
+    if limits := _bounds(context):
+        return f"{where} must be {limits} (got {shown(value)})"
+    reason = context.get("error", problem["msg"])
+    return f"{where}: {reason}" if problem["loc"] else str(reason)

@@ -1,0 +1,77 @@
+"""Finds every tool family, knows all tools by name, and refuses to start with two of one name."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from pkgutil import iter_modules
+
+import nova_mcp.tools as families
+from nova_mcp.errors import UnknownTool
+from nova_mcp.tools import PREFIX
+from nova_mcp.tools.spec import ToolSpec
+
+BUNDLES: dict[str, str] = {
+    "core": "What tools/list shows by default.",
+    "browser_automation": "Open pages, look at them and act on them.",
+    "page_reading": "Read what a page says and shows.",
+    "form_submission": "Fill in and submit forms.",
+    "system_tools": "Find and reach every other tool.",
+}
+
+ALWAYS_LISTED = frozenset({"call", "tools_bundle"})
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All tools, by bare name."""
+
+    tools: dict[str, ToolSpec]
+
+    def __iter__(self) -> Iterator[ToolSpec]:
+        return iter(self.tools.values())
+
+    def find(self, canonical: str) -> ToolSpec:
+        """The tool of that dotted name; `UnknownTool` carries the nearest ones."""
+        if (spec := self.tools.get(canonical.removeprefix(PREFIX))) is not None:
+            return spec
+        raise UnknownTool(canonical, self.closest(canonical))
+
+    def closest(self, name: str, limit: int = 5) -> tuple[str, ...]:
+        bare = name.removeprefix(PREFIX)[:100]
+        near = get_close_matches(bare, self.tools, n=limit, cutoff=0.5)
+        return tuple(PREFIX + match for match in near)
+
+    def listed(self, profile: str) -> frozenset[str]:
+        """The canonical names that `tools/list` shows under that profile; the door and the index always are."""
+        wanted = {part.strip() for part in profile.split(",")}
+        return frozenset(
+            spec.canonical for spec in self if "all" in wanted or wanted & spec.bundles or spec.name in ALWAYS_LISTED
+        )
+
+    def bundle(self, name: str) -> list[ToolSpec]:
+        return [spec for spec in self if name in spec.bundles]
+
+
+def catalogue_of(specs: Iterable[ToolSpec]) -> Catalogue:
+    tools: dict[str, ToolSpec] = {}
+    for spec in sorted(specs, key=lambda spec: spec.name):
+        if spec.name in tools:
+            raise ValueError(f"two tools are called {spec.name}")
+        if unknown := spec.bundles - BUNDLES.keys():
+            raise ValueError(f"{spec.name} names unknown bundles: {', '.join(sorted(unknown))}")
+        if not spec.bundles:
+            raise ValueError(f"{spec.name} is in no bundle")
+        tools[spec.name] = spec
+    return Catalogue(tools)
+
+
+def load_catalogue() -> Catalogue:
+    """Import every family beside this module and collect its tools."""
+    modules = [import_module(f"{families.__name__}.{found.name}") for found in iter_modules(families.__path__)]
+    return catalogue_of(
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, ToolSpec) and value.run.__module__ == module.__name__
+    )

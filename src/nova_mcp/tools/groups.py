@@ -1,0 +1,64 @@
+"""Argument groups that several tools share, so that one rule has one place."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from nova_mcp.tools.spec import Params
+
+WaitUntil = Literal["commit", "domcontentloaded", "load", "settled"]
+OutputDetail = Literal["compact", "full"]
+OnDialog = Literal["dismiss", "accept"]
+
+REF_PATTERN = r"^e[1-9][0-9]{0,6}$"
+URL_LIMIT = 8192
+
+
+class LoadParams(Params):
+    wait_until: WaitUntil = "domcontentloaded"
+    timeout_ms: int = Field(15_000, ge=100, le=120_000)
+
+
+class LocatorParams(Params):
+    selector: str | None = Field(None, min_length=1, max_length=2000, description="CSS, text=…, role=…[name=…]")
+    ref: str | None = Field(None, pattern=REF_PATTERN, description="from perceive, e.g. e12")
+    frame_id: str | None = Field(None, min_length=1, max_length=200)
+    nth: int | None = Field(None, ge=0, le=999)
+
+    def _check_locator(self, *, required: bool) -> None:
+        given = (self.selector is not None) + (self.ref is not None)
+        if given > 1 or (required and given == 0):
+            raise ValueError("give exactly one of selector and ref")
+        if self.selector is None and (self.frame_id is not None or self.nth is not None):
+            raise ValueError("frameId and nth go with selector only")
+
+
+class OneElementParams(LocatorParams):
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        self._check_locator(required=True)
+        return self
+
+
+class MaybeElementParams(LocatorParams):
+    @model_validator(mode="after")
+    def _at_most_one(self) -> Self:
+        self._check_locator(required=False)
+        return self
+
+
+class ActParams(Params):
+    """Waiting for the element, for a navigation, and for dialogs the action may open."""
+
+    timeout_ms: int = Field(3000, ge=0, le=60_000)
+    wait_for_navigation: bool = False
+    navigation_timeout_ms: int = Field(10_000, ge=0, le=60_000)
+    on_dialog: OnDialog = "dismiss"
+    prompt_text: str | None = Field(None, max_length=1000)
+    output_detail: OutputDetail = "compact"
+
+    @model_validator(mode="after")
+    def _prompt_needs_accept(self) -> Self:
+        if self.prompt_text is not None and self.on_dialog != "accept":
+            raise ValueError('promptText goes with onDialog "accept" only')
+        return self

@@ -1,0 +1,164 @@
+"""The shape of a tool: its arguments, its result, and the facts the pipeline needs about it."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from nova_mcp.errors import RetryAdvice, Stage, Status
+from nova_mcp.observation.model import ActionKind, Effect, Json
+from nova_mcp.observation.rules import action_kind
+from nova_mcp.pipeline.model import Image
+from nova_mcp.tools import PREFIX
+from nova_mcp.tools.context import ToolContext
+
+GateId = Literal[
+    "safety.emergency_stop",
+    "safety.disk_space_low",
+    "policy.domain",
+    "claim.owner",
+    "setup.shared_agent_id",
+    "safety.perceive_first",
+]
+TargetUse = Literal["none", "optional", "required"]
+LockUse = Literal["none", "shared", "exclusive"]
+
+
+class Params(BaseModel):
+    """Arguments of a tool: strict JSON types, camelCase, nothing unknown."""
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=False,
+    )
+
+
+AGENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+
+
+class AgentParams(Params):
+    agent_id: str = Field("default", pattern=f"^{AGENT_ID.pattern}$")
+
+
+class TargetParams(AgentParams):
+    target_id: str = Field("active", min_length=1, max_length=64)
+
+
+def is_blank(value: object) -> bool:
+    return value is None or value == [] or value == {} or value == "" or value is False
+
+
+def maybe(default: Any = None) -> Any:
+    """A response field that is left out while it says nothing."""
+    return Field(default=default, exclude_if=is_blank)
+
+
+class Result(BaseModel):
+    """The typed answer of a tool; `text` is how a model reads it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True)
+
+    ok: bool = True
+
+    def structured(self) -> dict[str, Json]:
+        return self.model_dump(mode="json", by_alias=True)
+
+    def text(self) -> str:
+        return json.dumps(self.structured(), ensure_ascii=False, separators=(",", ":"))
+
+    def images(self) -> tuple[Image, ...]:
+        return ()
+
+
+class PageResult(Result):
+    """The answer of a tool that looked at a page."""
+
+    status: Status = "ok"
+    target_id: str
+    url: str
+    reason_code: str | None = maybe()
+    stage: Stage | None = maybe()
+    retryable: bool = maybe(default=False)
+    retry_advice: RetryAdvice | None = maybe()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One tool as data."""
+
+    name: str
+    title: str
+    description: str
+    effect: Effect
+    bundles: frozenset[str]
+    gates: tuple[GateId, ...]
+    target: TargetUse
+    lock: LockUse
+    params: type[Params]
+    result: type[Result]
+    run: Callable[[ToolContext, Any], Awaitable[Result]]
+    repeat_safe: bool
+    deadline_ms: Callable[[Any], int]
+    # Arguments whose text stays out of the ledger unless the tool learns that the field is harmless.
+    private_arguments: frozenset[str]
+
+    @property
+    def canonical(self) -> str:
+        return PREFIX + self.name
+
+    @property
+    def action_kind(self) -> ActionKind:
+        return action_kind(self.effect)
+
+    @property
+    def mutates(self) -> bool:
+        return self.effect in ("navigate", "act", "commit", "write")
+
+
+ALWAYS: tuple[GateId, ...] = ("safety.emergency_stop", "safety.disk_space_low")
+DEFAULT_DEADLINE_MS = 15_000
+
+
+def tool(
+    *,
+    title: str,
+    effect: Effect,
+    bundles: tuple[str, ...],
+    gates: tuple[GateId, ...] = (),
+    target: TargetUse = "required",
+    lock: LockUse | None = None,
+    repeat_safe: bool | None = None,
+    deadline_ms: Callable[[Any], int] = lambda _: DEFAULT_DEADLINE_MS,
+    private_arguments: tuple[str, ...] = (),
+) -> Callable[[Callable[[ToolContext, Any], Awaitable[Any]]], ToolSpec]:
+    """Turn a module-level coroutine function into a tool; its docstring is the description."""
+
+    def build(run: Callable[[ToolContext, Any], Awaitable[Any]]) -> ToolSpec:
+        hints = {key: value for key, value in run.__annotations__.items() if key not in ("ctx", "return")}
+        (params,) = hints.values()
+        return ToolSpec(
+            name=run.__name__,
+            title=title,
+            description=" ".join((run.__doc__ or "").split()),
+            effect=effect,
+            bundles=frozenset(bundles),
+            gates=(*ALWAYS, *gates),
+            target=target,
+            lock=lock or (("shared" if effect == "read" else "exclusive") if target != "none" else "none"),
+            params=params,
+            result=run.__annotations__["return"],
+            run=run,
+            repeat_safe=effect == "read" if repeat_safe is None else repeat_safe,
+            deadline_ms=deadline_ms,
+            private_arguments=frozenset(private_arguments),
+        )
+
+    return build
