@@ -18,6 +18,8 @@ WORLD = "nova"
 BINDING = "__novaSend"
 MESSAGE_VERSION = 1
 STALL_MS = 5000
+# Longer than the guard takes to blank a page; what it could not blank by then it has ended.
+HOLD_MS = 4000
 MAX_MESSAGE_CHARS = 64_000
 # The page limits itself to 50 per second. Its windows and ours do not line up, and frames count apart, so the host
 # allows twice that before it drops.
@@ -74,6 +76,7 @@ class PageChannel:
         self._lag = lag
         self._cdp: CDPSession | None = None
         self._frame_sessions: dict[str, CDPSession] = {}
+        self._attached: dict[Frame, str] = {}
         self._worlds: dict[str, int] = {}
         self._pending: set[anyio.CancelScope] = set()
         self._listeners: list[Callable[[Message], None]] = []
@@ -82,7 +85,7 @@ class PageChannel:
         self._second = -1
         self._in_second = 0
         self.messages_dropped = 0
-        self._storm = False
+        self.stormed = False
         self._ended = anyio.Event()
 
     @classmethod
@@ -124,7 +127,7 @@ class PageChannel:
         """The page can't answer any more; whoever waits for it is woken. The first reason stays."""
         if self.state == "ready":
             self.state = state
-            self._storm = storm
+            self.stormed = storm
             self._ended.set()
             for scope in tuple(self._pending):
                 scope.cancel()
@@ -135,7 +138,7 @@ class PageChannel:
 
     def ended_error(self) -> Unavailable:
         """Why this page can't answer, with the way back."""
-        if self._storm:
+        if self.stormed:
             return Unavailable(
                 "dialog.storm",
                 "The page opened dialog after dialog, so it was closed and opened anew under the same tab id.",
@@ -197,8 +200,9 @@ class PageChannel:
         raise self._no_answer(timeout_ms)
 
     async def _evaluate_in(self, frame_id: str, params: dict[str, Any]) -> dict[str, Any]:
-        while self.hold is not None:
-            await self.hold.wait()
+        if (hold := self.hold) is not None:
+            with anyio.move_on_after(HOLD_MS / 1000):
+                await hold.wait()
         session = self._frame_sessions.get(frame_id, self.cdp)
         world = self._worlds.get(frame_id)
         if world is None:
@@ -241,10 +245,15 @@ class PageChannel:
             return self.ended_error()
         return PageScriptError(text.splitlines()[0][:200])
 
+    def host_busy(self, past_ms: float) -> bool:
+        return self._lag.busy_within(past_ms)
+
     # -- frames in their own process
 
     async def attach_frame(self, frame: Frame) -> str | None:
         """Give a frame that runs in another process its own session; None when it shares the page's."""
+        if (known := self._attached.get(frame)) in self._frame_sessions:
+            return known
         try:
             session = await self.page.context.new_cdp_session(frame)
         except Error:
@@ -257,13 +266,28 @@ class PageChannel:
             raise self._translate(error) from error
         frame_id = str(tree["frameTree"]["frame"]["id"])
         self._frame_sessions[frame_id] = session
+        self._attached[frame] = frame_id
         self._worlds.pop(frame_id, None)
         session.on("close", lambda _: self._forget_frame(frame_id))
         return frame_id
 
+    async def frame_ids(self) -> list[str]:
+        """Every frame that can be asked, the main one first; frames of other processes are attached on the way."""
+        tree = await self.send("Page.getFrameTree")
+        found, open_nodes = [], [tree["frameTree"]]
+        while open_nodes:
+            node = open_nodes.pop(0)
+            found.append(str(node["frame"]["id"]))
+            open_nodes.extend(node.get("childFrames", ()))
+        if len(self.page.frames) > len(found):
+            for frame in self.page.frames[1:]:
+                await self.attach_frame(frame)
+        return [*found, *(frame_id for frame_id in self._frame_sessions if frame_id not in found)]
+
     def _forget_frame(self, frame_id: str) -> None:
         self._frame_sessions.pop(frame_id, None)
         self._worlds.pop(frame_id, None)
+        self._attached = {frame: known for frame, known in self._attached.items() if known != frame_id}
 
     # -- what the page tells
 
@@ -286,9 +310,11 @@ class PageChannel:
             callback(str(frame["url"]))
 
     def _on_detached(self, event: dict[str, Any]) -> None:
-        if event.get("reason") != "swap":
-            self._frame_sessions.pop(str(event["frameId"]), None)
-        self._worlds.pop(str(event["frameId"]), None)
+        if event.get("reason") == "swap":
+            # The frame moved to another process and lives on there.
+            self._worlds.pop(str(event["frameId"]), None)
+        else:
+            self._forget_frame(str(event["frameId"]))
 
     def _on_binding(self, event: dict[str, Any]) -> None:
         if event.get("name") != BINDING:

@@ -28,7 +28,7 @@ _SUGGESTED: Final[dict[CommitKind, str]] = {
 }
 _CLICK: Final = "nova.click_selector"
 
-_BUTTON_ROLES: Final = frozenset({"button", "menuitem", "menuitemcheckbox", "menuitemradio", "switch", "tab"})
+_BUTTON_ROLES: Final = frozenset({"button", "menuitem", "menuitemcheckbox", "menuitemradio"})
 _BUTTON_TYPES: Final = frozenset({"submit", "image", "button", "reset"})
 _OPTION_ROLES: Final = frozenset({"option", "menuitem", "menuitemradio"})
 
@@ -114,10 +114,10 @@ def _is_plain_link(facts: CommitFacts) -> bool:
 
 
 def _is_submit_control(facts: CommitFacts) -> bool:
-    kind = facts.type.lower()
-    if facts.tag.lower() == "button":
-        return facts.form is not None and kind in ("", "submit")
-    return facts.tag.lower() == "input" and kind in ("submit", "image")
+    if facts.form is None:
+        return False
+    kinds = {"button": ("", "submit"), "input": ("submit", "image")}.get(facts.tag.lower(), ())
+    return facts.type.lower() in kinds
 
 
 def _is_button(facts: CommitFacts) -> bool:
@@ -206,7 +206,8 @@ def _by_click(words: Wording, facts: CommitFacts) -> CommitPoint | None:
     named = _named_button(words, facts) if button else None
     if named is not None:
         return named
-    phrase = _said(words, "confirm", facts) if button else None
+    signs_in = _is_submit_control(facts) and facts.form is not None and facts.form.has_password
+    phrase = _said(words, "confirm", facts) if button and not signs_in else None
     if phrase is not None:
         return _point("confirm", f'says "{phrase}"')
     if _is_submit_control(facts):

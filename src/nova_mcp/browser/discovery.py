@@ -57,8 +57,8 @@ class Machine:
 def install_paths(platform: str, environ: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     """Where installers put browsers on this operating system, in the order they are tried."""
     if platform == "darwin":
-        roots = (Path("/Applications"), home / "Applications")
-        return tuple(root / f"{app}.app" / "Contents" / "MacOS" / app for root in roots for app in _MAC_APPS)
+        folders = (Path("/Applications"), home / "Applications")
+        return tuple(folder / f"{app}.app" / "Contents" / "MacOS" / app for folder in folders for app in _MAC_APPS)
     if platform == "win32":
         roots = tuple(Path(environ[name]) for name in _WINDOWS_ROOTS if environ.get(name))
         return tuple(root / tail for tail in _WINDOWS for root in roots)

@@ -167,7 +167,9 @@ _TEXT_ANCHOR = re.compile(r"(?:role=\w+\[name[~^$*|]?=|text=)", re.IGNORECASE)
 _ROLE_AND_NAME = re.compile(r"\[\s*role\s*=[^\]]*\]\s*\[\s*aria-label", re.IGNORECASE)
 _ID_TOKEN = re.compile(r"#((?:[\w«»-]|\\.|[^\x00-\x7f])+)")
 _CLASS_TOKEN = re.compile(r"\.(-?(?:[A-Za-z_]|\\.|[^\x00-\x7f])(?:[\w-]|\\.|[^\x00-\x7f])*)")
-_QUOTED_VALUE = re.compile(r"""\[\s*(?:id|class)\s*[*^$|~]?=\s*["']?([^"'\]]*)""", re.IGNORECASE)
+_QUOTED_VALUE = re.compile(
+    r"""\[\s*(?:id|class|data-testid|data-test|data-qa|name|for)\s*[*^$|~]?=\s*["']?([^"'\]]*)""", re.IGNORECASE
+)
 _IN_BRACKETS = re.compile(r"""\[(?:[^\]"']|"[^"]*"|'[^']*')*\]""")
 
 

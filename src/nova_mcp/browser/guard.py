@@ -1,11 +1,11 @@
 """Holds every document request of a page against the policy, hop by hop and again where it landed."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
-from playwright.async_api import Error, Page, Response
+from playwright.async_api import Error, Frame, Page, Response
 
 from nova_mcp.browser.channel import PageChannel
 from nova_mcp.hosts import is_ip
@@ -22,7 +22,9 @@ from nova_mcp.policy import (
 from nova_mcp.urls import page_host, page_port
 
 BLANK = "about:blank"
-BLANK_MS = 3000
+BLANK_MS = 1200
+BLANK_TRIES = 3
+ERROR_PAGE = "chrome-error:"
 _DOCUMENTS = {"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]}
 
 
@@ -40,11 +42,15 @@ class NavigationGuard:
     def __init__(
         self, page: Page, channel: PageChannel, policy: NavigationPolicy, on_denied: Callable[[Denied], None]
     ) -> None:
+        self.policy = policy
         self.denied: Denied | None = None
-        self.hops: list[str] = []
+        self.posted = False
+        self.failed_entries: set[int] = set()
+        self.hops_taken: list[str] = []
         self._page = page
         self._channel = channel
-        self._policy = policy
+        self._method = "GET"
+        self._cleared = anyio.Event()
         self._on_denied = on_denied
         self._listening = False
         self._address_checked = False
@@ -52,15 +58,17 @@ class NavigationGuard:
     async def attach(self) -> None:
         """Start guarding; a page that already stands on a forbidden address is blanked first."""
         self._channel.on_document(self._on_commit)
+        self._page.on("framenavigated", self._on_moved)
         self._channel.cdp.on("Fetch.requestPaused", self._on_paused)
         await self._channel.send("Fetch.enable", _DOCUMENTS)
-        if isinstance(verdict := judge_target(self._page.url or BLANK, self._policy), Denied):
+        if isinstance(verdict := judge_target(self._page.url or BLANK, self.policy), Denied):
             await self._refuse(verdict)
 
     def reset(self) -> None:
         """A new navigation begins: what an earlier one did is no longer news."""
         self.denied = None
-        self.hops = []
+        self.hops_taken = []
+        self._cleared = anyio.Event()
 
     async def settled(self) -> None:
         """Return once a page that broke the policy has been replaced."""
@@ -71,12 +79,13 @@ class NavigationGuard:
     async def _on_paused(self, event: dict[str, Any]) -> None:
         url = str(event["request"]["url"])
         main = event.get("frameId") == self._channel.frame_id
-        verdict = judge_target(url, self._policy)
+        verdict = judge_target(url, self.policy)
         request = {"requestId": event["requestId"]}
         try:
             if isinstance(verdict, Allowed):
                 if main:
-                    self.hops.append(url)
+                    self._method = str(event["request"]["method"])
+                    self.hops_taken.append(url.partition("#")[0])
                     self._expect_address(url)
                 await self._channel.cdp.send("Fetch.continueRequest", request)
                 return
@@ -86,27 +95,33 @@ class NavigationGuard:
         except Error:
             # The request was given up meanwhile; there is nothing left to decide.
             return
-        if main and isinstance(verdict, Denied):
-            await self._refuse(verdict)
 
     def _on_commit(self, url: str) -> None:
-        self.hops = [] if url == BLANK else self.hops
-        if url.startswith("chrome-error:"):
+        if url.startswith(ERROR_PAGE):
+            self._hold()
             return
-        verdict = judge_target(url, self._policy)
+        self.posted = self._method == "POST" and url != BLANK
+        verdict = judge_target(url, self.policy)
         if isinstance(verdict, Denied):
-            self._page.once("domcontentloaded", lambda _: self._refuse(verdict))
             self._note(verdict)
-        elif self._listening and not self._address_checked:
+        elif self._listening and not self._address_checked and self.hops_taken[-1:] == [url.partition("#")[0]]:
             # Nothing is read from the new document until the address behind its name is known.
-            self._channel.hold = anyio.Event()
+            self._hold()
+
+    def _on_moved(self, frame: Frame) -> Coroutine[Any, Any, None] | None:
+        if frame.parent_frame is not None:
+            return None
+        if frame.url.startswith(ERROR_PAGE):
+            return self._clear_error_page()
+        verdict = judge_target(frame.url or BLANK, self.policy)
+        return self._refuse(verdict) if isinstance(verdict, Denied) else None
 
     # -- the address behind the name
 
     def _expect_address(self, url: str) -> None:
         host = page_host(url)
         self._address_checked = False
-        if host is None or is_ip(host) or self._policy.private_network == "lan":
+        if host is None or is_ip(host) or self.policy.private_network == "lan":
             self._stop_listening()
         elif not self._listening:
             self._listening = True
@@ -126,7 +141,7 @@ class NavigationGuard:
             self._release()
             return
         ip = address.get("ipAddress", "") if address else ""
-        verdict = judge_address(ip.strip("[]"), self._policy, page_port(response.url)) if ip else Allowed()
+        verdict = judge_address(ip.strip("[]"), self.policy, page_port(response.url)) if ip else Allowed()
         if isinstance(verdict, Denied):
             self._note(verdict)
             await self._refuse(verdict)
@@ -137,23 +152,54 @@ class NavigationGuard:
 
     # -- refusing
 
-    def _note(self, verdict: Denied) -> None:
-        self.denied = verdict
+    def _hold(self) -> None:
         if self._channel.hold is None:
             self._channel.hold = anyio.Event()
+
+    def _note(self, verdict: Denied) -> None:
+        self.denied = verdict
+        self._hold()
         self._on_denied(verdict)
 
     async def _refuse(self, verdict: Denied) -> None:
         if self.denied is None:
             self._note(verdict)
+        await self._blank()
+
+    async def error_page_cleared(self) -> None:
+        """Return once the browser's own error page, which follows every failed load, has been replaced."""
+        with anyio.move_on_after(BLANK_MS / 1000):
+            await self._cleared.wait()
+
+    async def _clear_error_page(self) -> None:
+        """The browser's error page is not the site: nobody gets to read it, and it would disturb the next load."""
         try:
-            await self._page.goto(BLANK, timeout=BLANK_MS)
+            history = await self._channel.cdp.send("Page.getNavigationHistory")
+            self.failed_entries.add(int(history["entries"][int(history["currentIndex"])]["id"]))
         except Error:
-            # A page that cannot be blanked must not be read either.
             self._channel.end("lost")
-        finally:
-            self._stop_listening()
-            self._release()
+            return
+        await self._blank()
+
+    async def _blank(self) -> None:
+        for _ in range(BLANK_TRIES):
+            try:
+                await self._page.goto(BLANK, wait_until="commit", timeout=BLANK_MS)
+            except Error:
+                # A commit that was already on its way interrupts the first try.
+                if self._page.is_closed():
+                    break
+            if not self._forbidden(self._page.url):
+                break
+        if self._page.is_closed() or self._forbidden(self._page.url):
+            self._channel.end("lost")
+        self._stop_listening()
+        self._release()
+        self._cleared.set()
+
+    def _forbidden(self, url: str) -> bool:
+        """Whether what stands there now must not be read; after a denial nothing but the empty page may be."""
+        return url.startswith(ERROR_PAGE) or (self.denied is not None and url != BLANK)
 
     def _release(self) -> None:
         hold, self._channel.hold = self._channel.hold, None

@@ -1,5 +1,6 @@
 """What the host saw while an action ran: navigations, dialogs, tabs, downloads and requests."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -54,6 +55,7 @@ class RequestSeen:
     started_ms: float
     status: int | None = None
     failed: bool = False
+    main_document: bool = False
 
     @property
     def pending(self) -> bool:
@@ -71,8 +73,9 @@ class DialogOrders:
 class HostWindow:
     """Host events since entry. Network listeners live only as long as the window: they are dear on busy pages."""
 
-    def __init__(self, page: Page, orders: DialogOrders) -> None:
+    def __init__(self, page: Page, orders: DialogOrders, on_status: Callable[[int], None]) -> None:
         self.orders = orders
+        self._on_status = on_status
         self.navigations: list[NavigationSeen] = []
         self.dialogs: list[DialogSeen] = []
         self.new_tabs: list[str] = []
@@ -103,6 +106,13 @@ class HostWindow:
         with anyio.move_on_after(max(0.0, timeout_ms) / 1000):
             await changed.wait()
         return changed.is_set()
+
+    async def wait_for(self, condition: Callable[[], bool], timeout_ms: float) -> bool:
+        """Wait until events made a condition true; False when the time passed first."""
+        with anyio.move_on_after(timeout_ms / 1000):
+            while not condition():
+                await self._changed.wait()
+        return condition()
 
     def note(self) -> None:
         """Something happened: wake whoever waits."""
@@ -137,6 +147,7 @@ class HostWindow:
             path=urlsplit(request.url).path,
             resource_type=request.resource_type,
             started_ms=anyio.current_time() * 1000,
+            main_document=_is_main_document(request),
         )
         self.requests.append(seen)
         self._by_request[request] = seen
@@ -145,9 +156,19 @@ class HostWindow:
     def _on_response(self, response: Response) -> None:
         if (seen := self._by_request.get(response.request)) is not None:
             seen.status = response.status
+            if seen.main_document:
+                self._on_status(response.status)
             self.note()
 
     def _on_failed(self, request: Request) -> None:
         if (seen := self._by_request.get(request)) is not None:
             seen.failed = True
             self.note()
+
+
+def _is_main_document(request: Request) -> bool:
+    try:
+        return request.is_navigation_request() and request.frame.parent_frame is None
+    except Error:
+        # The request of a page that is just being made; its frame is not known yet.
+        return request.is_navigation_request()

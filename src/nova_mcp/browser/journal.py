@@ -5,6 +5,7 @@ from typing import Literal
 
 from sqlalchemy import BigInteger, Column, Connection, Index, Table, Text, insert, select, text, update
 
+from nova_mcp.observation.store import ledger_server
 from nova_mcp.storage.schema import metadata
 
 EndReason = Literal["closed", "server_restart", "browser_exit", "sandbox_deleted"]
@@ -101,6 +102,16 @@ def targets_of_server_ended(conn: Connection, server_id: str, ended_at_ms: int, 
         update(target_journal)
         .where(target_journal.c.server_id == server_id, target_journal.c.ended_at_ms.is_(None))
         .values(ended_at_ms=ended_at_ms, end_reason=reason)
+    ).rowcount
+
+
+def targets_of_ended_servers(conn: Connection, now_ms: int) -> int:
+    """End what servers left open that are known to be gone; says how many targets that were."""
+    gone = select(ledger_server.c.server_id).where(ledger_server.c.ended_at_ms.is_not(None))
+    return conn.execute(
+        update(target_journal)
+        .where(target_journal.c.ended_at_ms.is_(None), target_journal.c.server_id.in_(gone))
+        .values(ended_at_ms=now_ms, end_reason="server_restart")
     ).rowcount
 
 

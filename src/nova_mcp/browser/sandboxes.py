@@ -107,6 +107,16 @@ class Sandboxes:
                 sandbox.context = context
             return sandbox.context
 
+    async def delete(self, sandbox: Sandbox) -> None:
+        """Close a sandbox and everything in it; the registry has closed its tabs before."""
+        self._sandboxes.pop(sandbox.sandbox_id, None)
+        context, sandbox.context = sandbox.context, None
+        if context is not None:
+            try:
+                await context.close()
+            except Error:
+                return
+
     def _forget(self, sandbox: Sandbox, context: BrowserContext) -> None:
         if sandbox.context is context:
             sandbox.context = None

@@ -49,7 +49,9 @@ class TabHost(Protocol):
 
     async def storm(self, tab: "Tab") -> None: ...
 
-    def page_closed(self, tab: "Tab", page: Page) -> None: ...
+    async def recover(self, tab: "Tab") -> None: ...
+
+    async def page_closed(self, tab: "Tab", page: Page) -> None: ...
 
     def committed(self, tab: "Tab", url: str) -> None: ...
 
@@ -86,6 +88,9 @@ class Tab:
         self._dialog_moments: deque[float] = deque(maxlen=STORM_DIALOGS + 1)
         self._popup_moments: deque[float] = deque(maxlen=POPUPS_KEPT)
         self.popups_closed = 0
+        self._next_status: int | None = None
+        self._seen_document = 0
+        self._seen_page: Page | None = None
 
     # -- state
 
@@ -111,6 +116,14 @@ class Tab:
     def touch(self) -> None:
         self.last_activity_ms = self._clock.now_ms()
 
+    def host_busy(self, past_ms: float) -> bool:
+        """Whether this process was too busy in that time to blame the page."""
+        return self.channel.host_busy(past_ms)
+
+    async def recover(self) -> None:
+        """Put a fresh page behind this id; the old one can't be used any more."""
+        await self._host.recover(self)
+
     async def read_title(self) -> str:
         """The title as the page's own document states it; the last known one when it can't say."""
         try:
@@ -125,7 +138,7 @@ class Tab:
     @asynccontextmanager
     async def watch(self, on_dialog: OnDialog = "dismiss", prompt_text: str | None = None) -> AsyncIterator[HostWindow]:
         """Record host events from here on; the newest window's orders decide how dialogs are answered."""
-        window = HostWindow(self.page, DialogOrders(on_dialog, prompt_text))
+        window = HostWindow(self.page, DialogOrders(on_dialog, prompt_text), self._status_coming)
         window.open()
         self._windows.append(window)
         try:
@@ -156,6 +169,11 @@ class Tab:
         if channel is self.channel:
             self.page_epoch += 1
             self.loading = True
+            self.http_status, self._next_status = self._next_status, None
+
+    def _status_coming(self, status: int) -> None:
+        """The status of a document that has not committed yet; without an open window nobody hears it."""
+        self._next_status = status
 
     def note_denied(self, verdict: Denied) -> None:
         """The policy stopped a page; whoever acted on it learns why."""
@@ -178,9 +196,6 @@ class Tab:
         for window in self._windows:
             window.navigations.append(seen)
             window.note()
-
-    _seen_document = 0
-    _seen_page: Page | None = None
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         now = self._clock.monotonic_ms()
@@ -216,10 +231,7 @@ class Tab:
 
     async def _on_popup(self, page: Page) -> None:
         keep = not self.closing and self._popup_allowed()
-        if keep:
-            target_id = await self._host.popup_opened(self, page, keep=True)
-        else:
-            target_id = await self._host.popup_opened(self, page, keep=False)
+        target_id = await self._host.popup_opened(self, page, keep=keep)
         self.popups_closed += target_id is None
         for window in self._windows:
             if target_id is None:

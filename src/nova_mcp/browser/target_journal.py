@@ -1,7 +1,10 @@
 """The memory of ids: counters that never go back, and where a target was when it was last seen."""
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Literal, Protocol
+
+from nova_mcp.observation.model import Json
 
 TargetKind = Literal["tab", "sandbox"]
 EndReason = Literal["closed", "server_restart", "browser_exit", "sandbox_deleted"]
@@ -27,6 +30,15 @@ class LastSeen:
     url: str
     ended_at_ms: int | None
     end_reason: EndReason | None
+
+    def describe(self) -> dict[str, Json]:
+        """As answers show it."""
+        ended = None if self.ended_at_ms is None else datetime.fromtimestamp(self.ended_at_ms / 1000, UTC)
+        return {
+            "url": self.url,
+            "endedAtUtc": None if ended is None else ended.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "endReason": self.end_reason,
+        }
 
 
 class TargetJournal(Protocol):

@@ -1,28 +1,340 @@
 """The registry of tabs: which id means which page, for whom."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from playwright.async_api import Error, Page
 
 from nova_mcp.browser.channel import PageChannel
-from nova_mcp.browser.claims import Owner, is_live
+from nova_mcp.browser.claims import IMPLICIT_LEASE_MS, Lease, Owner, is_live
 from nova_mcp.browser.guard import NavigationGuard
 from nova_mcp.browser.host_lag import HostLag
+from nova_mcp.browser.page_closing import close_page
 from nova_mcp.browser.sandboxes import Sandbox, Sandboxes, lost_browser
 from nova_mcp.browser.tab import BLANK, Tab
-from nova_mcp.browser.target_journal import EndReason, LastSeen, TargetJournal, TargetOpened
+from nova_mcp.browser.target_journal import EndReason, TargetJournal, TargetOpened
 from nova_mcp.clock import Ports
 from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition
 from nova_mcp.hosts import under
 from nova_mcp.observation.model import Caller, Json
 from nova_mcp.policy import NavigationPolicy
-from nova_mcp.times import iso_utc
 from nova_mcp.urls import page_host
 
-__all__ = ["ACTIVE", "Tab", "TabQuery", "Targets", "looks_like_tab"]
+__all__ = ["ACTIVE", "Tab", "TabQuery", "Targets"]
 
 ACTIVE = "active"
 MAX_TABS = 200
 MAX_TABS_PER_SANDBOX = 50
-CLOSE_MS = 1000
+LISTED_TABS = 20
+_SANDBOX_ID = re.compile(r"[A-Z]{1,6}")
+
+
+@dataclass(frozen=True, slots=True)
+class TabQuery:
+    """Which tabs a caller wants listed."""
+
+    active_only: bool = False
+    sandbox_id: str | None = None
+    domain: str | None = None
+    mine: bool = False
+
+
+ALL_TABS = TabQuery()
+
+
+@dataclass(frozen=True, slots=True)
+class PageParts:
+    """What every page is built from."""
+
+    bundle: str
+    policy: NavigationPolicy
+    lag: HostLag
+
+
+class Targets:
+    """Every tab of this server. Each owner has a current tab of its own; no lock spans two tabs."""
+
+    def __init__(self, sandboxes: Sandboxes, journal: TargetJournal, ports: Ports, parts: PageParts) -> None:
+        self.sandboxes = sandboxes
+        self._journal = journal
+        self._ports = ports
+        self._parts = parts
+        self._tabs: dict[str, Tab] = {}
+        self._active: dict[Owner, str] = {}
+        self._opening: dict[str, int] = {}
+        self._moved: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[Tab]:
+        return iter(tuple(self._tabs.values()))
+
+    def __len__(self) -> int:
+        return len(self._tabs)
+
+    # -- finding
+
+    async def resolve(self, caller: Caller, target_id: str = ACTIVE) -> Tab:
+        """The one tab an id means to this caller."""
+        if target_id == ACTIVE:
+            tab = self._resolve_active(caller)
+        elif _SANDBOX_ID.fullmatch(target_id):
+            tab = await self._latest_in(caller, target_id)
+        else:
+            found = self._tabs.get(target_id)
+            if found is None or found.principal != caller.principal:
+                raise await self._unknown_tab(caller, target_id)
+            tab = found
+        tab.touch()
+        return tab
+
+    def active_of(self, owner: Owner) -> Tab | None:
+        """The owner's current tab, if it has one."""
+        return self._tabs.get(self._active.get(owner, ""))
+
+    def find(self, caller: Caller, target_id: str) -> Tab | None:
+        """A tab by its id without an error; for calls to which an absent tab is an answer."""
+        tab = self.active_of(caller.owner) if target_id == ACTIVE else self._tabs.get(target_id)
+        return tab if tab is not None and tab.principal == caller.principal else None
+
+    def _resolve_active(self, caller: Caller) -> Tab:
+        now = self._ports.clock.now_ms()
+        held = [t for t in self._tabs.values() if _explicitly_held(t.lease, caller.owner, now)]
+        if len(held) > 1:
+            raise Precondition(
+                "tab.active_ambiguous",
+                f'"active" could mean any of the {len(held)} tabs you have claimed.',
+                "Name the tab by its targetId.",
+                details={"tabs": [_listing(tab) for tab in held[:LISTED_TABS]]},
+            )
+        tab = self.active_of(caller.owner)
+        if tab is None:
+            mine = [t for t in self._tabs.values() if t.principal == caller.principal]
+            raise NotFound(
+                "tab.no_active_tab",
+                "You have no current tab.",
+                "Open a page with nova.navigate, or name an open tab by its targetId.",
+                details={"tabs": [_listing(tab) for tab in mine[:LISTED_TABS]]} if mine else None,
+            )
+        return tab
+
+    async def _latest_in(self, caller: Caller, sandbox_id: str) -> Tab:
+        await self.require_sandbox(caller, sandbox_id)
+        inside = [tab for tab in self._tabs.values() if tab.sandbox_id == sandbox_id]
+        mine = [tab for tab in inside if tab.owner == caller.owner]
+        if not mine:
+            raise NotFound(
+                "tab.no_active_tab",
+                f"You have no tab in sandbox {sandbox_id}.",
+                "Open one with nova.tab_new, or name an open tab by its targetId.",
+                details={"tabs": [_listing(tab) for tab in inside[:LISTED_TABS]]} if inside else None,
+            )
+        return max(mine, key=lambda tab: (tab.last_activity_ms, int(tab.target_id.removeprefix("tab_"))))
+
+    async def require_sandbox(self, caller: Caller, sandbox_id: str) -> Sandbox:
+        sandbox = self.sandboxes.get(caller.principal, sandbox_id)
+        if sandbox is None:
+            seen = await self._journal.last_seen(caller.principal, sandbox_id)
+            raise InvalidParams(
+                "sandbox.unknown",
+                f'There is no sandbox "{sandbox_id[:20]}".',
+                "Call nova.tabs to see what is open.",
+                details=None if seen is None else {"lastSeen": seen.describe()},
+            )
+        return sandbox
+
+    async def _unknown_tab(self, caller: Caller, target_id: str) -> InvalidParams:
+        seen = await self._journal.last_seen(caller.principal, target_id)
+        quoted = "".join(c if c.isprintable() else " " for c in target_id[:80])
+        return InvalidParams(
+            "tab.unknown",
+            f'There is no tab "{quoted}".',
+            "Call nova.tabs to see what is open, or nova.tab_new to open another.",
+            details=None if seen is None else {"lastSeen": seen.describe()},
+        )
+
+    def list_tabs(self, caller: Caller, query: TabQuery = ALL_TABS) -> list[Tab]:
+        """The principal's tabs that fit the query, oldest first."""
+        current = self.active_of(caller.owner)
+        return [
+            tab
+            for tab in self._tabs.values()
+            if tab.principal == caller.principal
+            and (not query.active_only or tab is current)
+            and (query.sandbox_id is None or tab.sandbox_id == query.sandbox_id)
+            and (not query.mine or tab.owner == caller.owner)
+            and (query.domain is None or under(page_host(tab.url) or "", query.domain.lower()))
+        ]
+
+    # -- opening and closing
+
+    async def open_tab(self, caller: Caller, sandbox_id: str | None = None, *, activate: bool = True) -> Tab:
+        """A new empty tab with an implicit lease; in the caller's current sandbox unless one is named."""
+        sandbox = await self._sandbox_for(caller, sandbox_id)
+        self._reserve(sandbox.sandbox_id)
+        try:
+            context = await self.sandboxes.context(sandbox)
+            try:
+                page = await context.new_page()
+            except Error as error:
+                raise lost_browser() from error
+            tab = await self._adopt(page, sandbox.sandbox_id, caller.owner, opener=None)
+        finally:
+            self._opening[sandbox.sandbox_id] -= 1
+        if activate:
+            self._active[caller.owner] = tab.target_id
+        return tab
+
+    async def _sandbox_for(self, caller: Caller, sandbox_id: str | None) -> Sandbox:
+        if sandbox_id is not None:
+            return await self.require_sandbox(caller, sandbox_id)
+        current = self.active_of(caller.owner)
+        if current is not None:
+            return self.sandboxes.by_id(current.sandbox_id)
+        return await self.sandboxes.first(caller.owner)
+
+    def _reserve(self, sandbox_id: str) -> None:
+        opening = self._opening.get(sandbox_id, 0)
+        inside = sum(1 for tab in self._tabs.values() if tab.sandbox_id == sandbox_id) + opening
+        if inside >= MAX_TABS_PER_SANDBOX or len(self._tabs) + sum(self._opening.values()) >= MAX_TABS:
+            limit = MAX_TABS_PER_SANDBOX if inside >= MAX_TABS_PER_SANDBOX else MAX_TABS
+            raise Precondition(
+                "tab.limit_reached", f"{limit} tabs are open, which is the limit.", "Close tabs with nova.tab_close."
+            )
+        self._opening[sandbox_id] = opening + 1
+
+    async def _adopt(self, page: Page, sandbox_id: str, owner: Owner, opener: Tab | None) -> Tab:
+        number = await self._journal.next_number("tab")
+        now = self._ports.clock.now_ms()
+        tab = Tab(f"tab_{number}", sandbox_id, owner, self, self._ports.clock)
+        tab.lease = Lease(owner, now + IMPLICIT_LEASE_MS)
+        tab.opener_target_id = None if opener is None else opener.target_id
+        await self._equip(tab, page)
+        tab.url = page.url or BLANK
+        self._tabs[tab.target_id] = tab
+        await self._journal.opened(TargetOpened("tab", tab.target_id, sandbox_id, *owner, tab.url, now))
+        return tab
+
+    async def _equip(self, tab: Tab, page: Page) -> None:
+        channel = await PageChannel.open(page, self._parts.bundle, self._parts.lag)
+        guard = NavigationGuard(page, channel, self._parts.policy, tab.note_denied)
+        tab.attach(page, channel, guard)
+        await guard.attach()
+
+    async def close_tab(self, tab: Tab, reason: EndReason = "closed") -> bool:
+        """Close without asking the page; False when it was closed before."""
+        if self._tabs.get(tab.target_id) is not tab:
+            return False
+        tab.closing = True
+        self._drop(tab)
+        tab.channel.end("closed")
+        await close_page(tab.page)
+        await self._ended(tab, reason)
+        return True
+
+    def _drop(self, tab: Tab) -> None:
+        self._tabs.pop(tab.target_id, None)
+        self._active = {owner: target for owner, target in self._active.items() if target != tab.target_id}
+
+    async def _ended(self, tab: Tab, reason: EndReason) -> None:
+        now = self._ports.clock.now_ms()
+        if (url := self._moved.pop(tab.target_id, None)) is not None:
+            await self._journal.moved(tab.target_id, url, now)
+        await self._journal.ended(tab.target_id, reason, now)
+
+    def activate(self, caller: Caller, tab: Tab) -> str | None:
+        """Make a tab the caller's current one; returns the previous."""
+        previous = self.active_of(caller.owner)
+        self._active[caller.owner] = tab.target_id
+        return None if previous is None else previous.target_id
+
+    # -- recovery
+
+    async def recover(self, tab: Tab) -> None:
+        """Put a fresh page behind a tab whose own can't be used any more; nothing is loaded into it yet."""
+        old = tab.page
+        context = await self.sandboxes.context(self.sandboxes.by_id(tab.sandbox_id))
+        try:
+            page = await context.new_page()
+        except Error as error:
+            raise lost_browser() from error
+        await self._equip(tab, page)
+        tab.http_status = None
+        tab.title = ""
+        await close_page(old)
+
+    async def flush_moves(self) -> None:
+        """Write the newest address of each tab that moved; pages may move faster than a store should write."""
+        moved, self._moved = self._moved, {}
+        now = self._ports.clock.now_ms()
+        for target_id, url in moved.items():
+            await self._journal.moved(target_id, url, now)
+
+    def browser_gone(self) -> None:
+        """The browser ended: tabs keep their ids and wait to be recovered."""
+        for tab in self._tabs.values():
+            tab.channel.end("lost")
+
+    # -- what tabs report
+
+    async def popup_opened(self, opener: Tab, page: Page, *, keep: bool) -> str | None:
+        if not keep:
+            await close_page(page)
+            return None
+        try:
+            self._reserve(opener.sandbox_id)
+        except Precondition:
+            await close_page(page)
+            return None
+        try:
+            tab = await self._adopt(page, opener.sandbox_id, opener.owner, opener)
+        except (Error, NovaError):
+            # It closed itself before it could be looked at.
+            await close_page(page)
+            return None
+        finally:
+            self._opening[opener.sandbox_id] -= 1
+        return tab.target_id
+
+    async def storm(self, tab: Tab) -> None:
+        """Replace a page that opens dialog after dialog; a page that storms again is not loaded again."""
+        tab.channel.end("closed", storm=True)
+        tab.storms += 1
+        url = tab.url
+        try:
+            await self.recover(tab)
+            if tab.storms == 1 and url != BLANK:
+                await tab.page.goto(url, wait_until="commit", timeout=5000)
+        except (Error, NovaError):
+            return
+
+    async def page_closed(self, tab: Tab, page: Page) -> None:
+        if page is not tab.page or tab.closing or self._tabs.get(tab.target_id) is not tab or tab.channel.stormed:
+            return
+        sandbox = self.sandboxes.by_id(tab.sandbox_id)
+        # The same event is sent when the whole browser dies; only a living one can still answer.
+        if sandbox.context is None or not await _answers(sandbox):
+            return
+        if page is tab.page and self._tabs.get(tab.target_id) is tab:
+            self._drop(tab)
+            await self._ended(tab, "closed")
+
+    def committed(self, tab: Tab, url: str) -> None:
+        self._moved[tab.target_id] = url
+
+
+async def _answers(sandbox: Sandbox) -> bool:
+    try:
+        if sandbox.context is not None:
+            await sandbox.context.cookies("http://127.0.0.1/")
+            return sandbox.context is not None
+    except Error:
+        return False
+    return False
+
+
+def _explicitly_held(lease: Lease | None, owner: Owner, now_ms: int) -> bool:
+    return lease is not None and not lease.implicit and lease.owner == owner and is_live(lease, now_ms)
+
+
+def _listing(tab: Tab) -> Json:
+    return {"targetId": tab.target_id, "url": tab.url[:300]}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.rules import body_hash, genesis_hash, index_columns, link_hash, record_from_body
@@ -57,7 +57,7 @@ class Head:
     hash: bytes
 
 
-_CHAIN = (
+_CHAIN: Select[Any] = (
     select(
         *ledger_link.c,
         ledger_body.c.server_seq.label("has_body"),

@@ -20,6 +20,7 @@ from nova_mcp.observation.store import ledger_body, ledger_link, ledger_open_int
 
 _BATCH = 500
 _NO_HOLDS = Holds()
+_DEFAULTS = RetentionPolicy()
 _MARK = (
     update(ledger_link)
     .where(ledger_link.c.server_id == bindparam("server"), ledger_link.c.server_seq == bindparam("seq"))
@@ -57,7 +58,7 @@ class PruneReport:
 class PruneRequest:
     """One run: `limit` bounds how many bodies one transaction looks at, so that callers are not held up for long."""
 
-    policy: RetentionPolicy = RetentionPolicy()
+    policy: RetentionPolicy = _DEFAULTS
     holds: Holds = _NO_HOLDS
     dry_run: bool = False
     limit: int | None = None

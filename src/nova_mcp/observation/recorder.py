@@ -47,12 +47,14 @@ class Recorder:
         with anyio.CancelScope(shield=True):
             link = await self._db.write(self._append, record, (*self._also, *also))
             self._ports.faults.hit("ledger.after_commit")
-            return link
+        return link
 
     async def recover(self, alive: Callable[[ServerRow], bool] | None = None) -> list[StoredCall]:
         """Close what dead servers left open; the closing records, each exactly once in the store."""
         with anyio.CancelScope(shield=True):
-            return await self._db.write(self._recover, alive or self._seems_alive)
+            closed = await self._db.write(self._recover, alive or self._seems_alive)
+            self._ports.faults.hit("ledger.after_commit")
+        return closed
 
     async def stop(self, reason: str) -> None:
         with anyio.CancelScope(shield=True):

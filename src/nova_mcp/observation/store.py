@@ -19,6 +19,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     insert,
+    null,
     select,
     update,
 )
@@ -32,6 +33,7 @@ from nova_mcp.observation.rules import (
     link_hash,
     record_from_body,
 )
+from nova_mcp.storage.prepared import Prepared
 from nova_mcp.storage.schema import metadata
 
 ledger_server = Table(
@@ -136,24 +138,24 @@ class StoredCall:
 
 
 # Built once: a statement made per call would cost more than running it.
-_HEAD = (
+_HEAD = Prepared(
     select(ledger_server.c.head_seq, ledger_server.c.head_hash)
     .where(ledger_server.c.server_id == bindparam("server"))
     .with_for_update()
 )
-_ADVANCE = (
+_ADVANCE = Prepared(
     update(ledger_server)
     .where(ledger_server.c.server_id == bindparam("server"))
     .values(
         head_seq=bindparam("seq"),
         head_hash=bindparam("hash"),
         last_seen_ms=bindparam("seen"),
-        ended_at_ms=None,
-        end_reason=None,
+        ended_at_ms=null(),
+        end_reason=null(),
     )
 )
-_ADD_LINK = insert(ledger_link)
-_ADD_BODY = insert(ledger_body)
+_ADD_LINK = Prepared(insert(ledger_link), ("server_id", "server_seq", "call_id", "body_hash", "hash"))
+_ADD_BODY = Prepared(insert(ledger_body), tuple(ledger_body.c.keys()))
 _CLOSE_INTENT = delete(ledger_open_intent).where(ledger_open_intent.c.call_id == bindparam("intent"))
 
 
@@ -184,16 +186,16 @@ def append_call(conn: Connection, record: CallRecord) -> Link:
     The head row is locked until the commit: within a chain, sequence order is commit order.
     """
     server_id = record.caller.server_id
-    head = conn.execute(_HEAD, {"server": server_id}).one_or_none()
+    head = _HEAD.run(conn, {"server": server_id}).fetchone()
     if head is None:
         raise LookupError(f"server {server_id} is not registered")
     body = canonical_body(record)
     digest = body_hash(body)
-    seq = head.head_seq + 1
-    link = Link(server_id, seq, record.call_id, digest, link_hash(head.head_hash, seq, digest))
+    seq, previous = head[0] + 1, head[1]
+    link = Link(server_id, seq, record.call_id, digest, link_hash(previous, seq, digest))
     columns = index_columns(record)
-    conn.execute(
-        _ADD_LINK,
+    _ADD_LINK.run(
+        conn,
         {
             "server_id": server_id,
             "server_seq": seq,
@@ -202,8 +204,8 @@ def append_call(conn: Connection, record: CallRecord) -> Link:
             "hash": link.hash,
         },
     )
-    conn.execute(
-        _ADD_BODY,
+    _ADD_BODY.run(
+        conn,
         {
             "server_id": server_id,
             "server_seq": seq,
@@ -223,7 +225,7 @@ def append_call(conn: Connection, record: CallRecord) -> Link:
         },
     )
     seen = record.started_at_ms + record.duration_ms
-    conn.execute(_ADVANCE, {"server": server_id, "seq": seq, "hash": link.hash, "seen": seen})
+    _ADVANCE.run(conn, {"server": server_id, "seq": seq, "hash": link.hash, "seen": seen})
     if record.kind == "intent":
         conn.execute(
             insert(ledger_open_intent),

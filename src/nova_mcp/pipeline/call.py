@@ -57,14 +57,24 @@ class Pipeline:
         self._parts = parts
         self._running: dict[str, anyio.CancelScope] = {}
         self._stopping: str | None = None
+        self._idle = anyio.Event()
 
     async def run(self, request: CallRequest) -> Answer:
         envelope = self._open(request)
-        answer: Answer | None = None
+        try:
+            return await self._run(request, envelope)
+        finally:
+            del self._running[envelope.call_id]
+            if not self._running:
+                self._idle.set()
+
+    async def _run(self, request: CallRequest, envelope: Envelope) -> Answer:
         with anyio.CancelScope() as scope:
+            if not self._running:
+                self._idle = anyio.Event()
             self._running[envelope.call_id] = scope
             try:
-                answer = await self._attempt(request, envelope)
+                return await self._attempt(request, envelope)
             except UnknownTool:
                 await self._record(envelope, CallOutcome("invalid", -32602, "unknown_tool"))
                 raise
@@ -72,10 +82,6 @@ class Pipeline:
                 if not scope.cancel_called:
                     await self._record(envelope, self._cancelled(envelope))
                 raise
-            finally:
-                del self._running[envelope.call_id]
-        if answer is not None:
-            return answer
         return await self._conclude(envelope, self._stopped_error(envelope))
 
     async def watch_stop_file(self) -> None:
@@ -90,9 +96,10 @@ class Pipeline:
         for scope in list(self._running.values()):
             scope.cancel()
 
-    @property
-    def running(self) -> int:
-        return len(self._running)
+    async def drained(self) -> None:
+        """Return when every call has ended and left its record."""
+        if self._running:
+            await self._idle.wait()
 
     # 1–2: open the envelope
 
@@ -182,8 +189,8 @@ class Pipeline:
             return
         try:
             tab = await self._parts.browser.targets.resolve(envelope.caller, params.target_id)
-        except NotFound as missing:
-            if spec.target == "optional" and missing.reason_code == "tab.no_active_tab":
+        except (NotFound, InvalidParams) as missing:
+            if _tolerated(spec, missing):
                 return
             raise
         envelope.evidence.tab = tab
@@ -311,6 +318,12 @@ def _agent_id(arguments: Mapping[str, Json]) -> str:
     """The agent a call names, even when its other arguments turn out to be wrong."""
     raw = arguments.get("agentId")
     return raw if isinstance(raw, str) and AGENT_ID.fullmatch(raw) else "default"
+
+
+def _tolerated(spec: ToolSpec, missing: NovaError) -> bool:
+    if spec.target == "optional":
+        return missing.reason_code == "tab.no_active_tab"
+    return spec.target == "departed" and missing.reason_code == "tab.unknown" and "lastSeen" in missing.details
 
 
 def _kind(error: NovaError, envelope: Envelope) -> OutcomeKind:

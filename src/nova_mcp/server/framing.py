@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pydantic_core
-from mcp_types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
+from mcp_types import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    RequestId,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
 from nova_mcp.observation.model import Json
@@ -111,9 +119,13 @@ def decode(data: bytes, max_bytes: int) -> JSONRPCMessage | Rejected:
     if not isinstance(value, dict):
         return Rejected(INVALID_REQUEST, "Invalid request: a message is a JSON object", "invalid_request")
     try:
-        return jsonrpc_message_adapter.validate_python(value, by_name=False)
+        message = jsonrpc_message_adapter.validate_python(value, by_name=False)
     except ValidationError:
         return Rejected(INVALID_REQUEST, _envelope_problem(value), "invalid_request", as_id(value.get("id")))
+    if isinstance(message, JSONRPCNotification) and "id" in value:
+        # A request whose id is malformed would pass for a notification and never be answered.
+        return Rejected(INVALID_REQUEST, _envelope_problem(value), "invalid_request")
+    return message
 
 
 def as_id(value: object) -> RequestId | None:

@@ -9,7 +9,7 @@ _CLIENT_SEPARATOR = "__"
 
 
 def canonical_name(raw: str) -> str:
-    """`nova.x` for `nova.x`, `nova_x`, `x` and any of them behind `mcp__<server>__`; total, so unknown names pass too."""
+    """`nova.x` for `nova.x`, `nova_x`, `x`, and for any of them behind `mcp__<server>__`; unknown names pass too."""
     name = raw.strip()
     if name.startswith(_CLIENT_PREFIX):
         # No tool name holds a double underscore, but a server's name in a client's configuration may.

@@ -11,7 +11,7 @@ _DROPPED = frozenset({"title", "required", "unevaluatedProperties"})
 
 
 def opened(schema: Mapping[str, Json]) -> dict[str, Json]:
-    """The schema without closed objects and without required fields, save `ok`: empty fields are left out of answers."""
+    """Without closed objects, and with no required field but `ok`: answers leave empty fields out."""
     root = _open(schema)
     root["type"] = "object"
     properties = root.get("properties")

@@ -41,18 +41,21 @@ class BackendSlot:
         async with self._lock:
             if self._closed:
                 raise Unavailable("server.shutting_down", "The server is stopping; nothing ran", "Connect again.")
-            if self._backend is None:
-                # Shielded: a caller who leaves must not tear down what the next one is waiting for.
-                with anyio.CancelScope(shield=True):
-                    self._backend = await self._factory(self._settings)
-            return self._backend
+            return self._backend or await self._build()
+
+    async def _build(self) -> Backend:
+        # Shielded: a caller who leaves must not tear down what the next one is waiting for.
+        with anyio.CancelScope(shield=True):
+            backend = await self._factory(self._settings)
+        self._backend = backend
+        return backend
 
     async def warm(self) -> None:
         """Build ahead of the first call; a failure is left for that call to report."""
         try:
             backend = await self.get()
             await backend.warm()
-        except Exception:  # noqa: BLE001 - top of a background task; the next call meets the same failure and answers it
+        except Exception:
             log.warning("warming up failed", exc_info=True)
 
     def health(self) -> Health:
@@ -69,7 +72,7 @@ class BackendSlot:
             if backend is not None and not closed:
                 try:
                     await backend.close(reason)
-                except Exception:  # noqa: BLE001 - the process ends either way; the log keeps why it did not end well
+                except Exception:
                     log.exception("closing failed")
         if scope.cancelled_caught:
             log.error("closing took longer than %s s and was given up", CLOSE_LIMIT_S)

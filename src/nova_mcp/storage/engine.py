@@ -60,17 +60,17 @@ class Database:
 
     async def write(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(conn, …)` in a write transaction; a cancelled caller loses the result, never the transaction."""
-        return await self._writer.call(fn, _arguments(args, kwargs))
+        return await self._writer.call(fn, args, kwargs)
 
     async def read(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(conn, …)` in a read-only transaction."""
-        return await self._reader.call(fn, _arguments(args, kwargs))
+        return await self._reader.call(fn, args, kwargs)
 
     def write_sync(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._writer.submit(fn, _arguments(args, kwargs)).result()
+        return self._writer.call_sync(fn, args, kwargs)
 
     def read_sync(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._reader.submit(fn, _arguments(args, kwargs)).result()
+        return self._reader.call_sync(fn, args, kwargs)
 
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self.close_sync)
@@ -88,10 +88,6 @@ class Database:
         self.close_sync()
 
 
-def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    return (args, kwargs)
-
-
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
@@ -103,12 +99,12 @@ class _HeldSession:
         self._engine = engine
         self._conn: Connection | None = None
 
-    def run(self, fn: Callable[..., T], args: tuple[Any, ...]) -> T:
+    def run(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
         try:
             if self._conn is None:
                 self._conn = self._engine.connect()
             with self._conn.begin():
-                return fn(self._conn, *args[0], **args[1])
+                return fn(self._conn, *args, **kwargs)
         except (DBAPIError, sqlite3.Error) as error:
             self.close()
             _raise(error)
@@ -126,11 +122,11 @@ class _PooledSession:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def run(self, fn: Callable[..., T], args: tuple[Any, ...]) -> T:
+    def run(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
         try:
             with self._engine.begin() as conn:
-                return fn(conn, *args[0], **args[1])
-        except DBAPIError as error:
+                return fn(conn, *args, **kwargs)
+        except Exception as error:  # driver errors come wrapped and bare, and the driver is an optional import
             _raise(error)
             raise
 
@@ -172,18 +168,19 @@ def _prepare_or_recover(path: Path, busy_timeout_ms: int, now_ms: Callable[[], i
         try:
             prepare_sqlite(path, busy_timeout_ms)
             return None
-        except StoreUnavailable as error:
-            if error.reason != "corrupt":
+        except StoreUnavailable as damaged:
+            if damaged.reason != "corrupt":
                 raise
         try:
             notice = recovery.recover(path, now_ms())
-            prepare_sqlite(path, busy_timeout_ms)
-            return notice
-        except StoreUnavailable as error:
+        except StoreUnavailable as refused:
             # Servers that start together on a damaged file: one moves it, the others wait for the new one.
-            if error.reason != "locked" or time.monotonic() > deadline:
+            if refused.reason != "locked" or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+            continue
+        prepare_sqlite(path, busy_timeout_ms)
+        return notice
 
 
 def prepare_sqlite(path: Path, busy_timeout_ms: int) -> None:

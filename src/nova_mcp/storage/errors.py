@@ -27,7 +27,7 @@ _MESSAGES: dict[Reason, tuple[str, str]] = {
 }
 
 
-class StoreUnavailable(Exception):  # noqa: N818 - a state of the store that callers report, not a defect
+class StoreUnavailable(Exception):
     """The store cannot serve a unit of work; the unit was rolled back unless `down` struck during its commit."""
 
     def __init__(self, reason: Reason, detail: str = "", hint: str = "") -> None:

@@ -7,11 +7,16 @@ from pathlib import Path, PurePosixPath
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _NETWORK_TYPES = frozenset(
-    "9p afs afp beegfs ceph cifs coda davfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs "
-    "prl_fs smb2 smb3 smbfs vboxsf virtiofs".split()
+    (
+        *("9p", "afp", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "drvfs", "gfs2", "glusterfs", "gpfs"),
+        *("lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "prl_fs", "smb2", "smb3", "smbfs", "vboxsf"),
+        "virtiofs",
+    )
 )
 # FUSE says nothing about where the bytes are, so only the programs known to keep them on this machine pass.
-_LOCAL_FUSE = frozenset("fuseblk fuse.ntfs fuse.ntfs-3g fuse.exfat fuse.ext2 fuse.mergerfs fuse.fuse-overlayfs".split())
+_LOCAL_FUSE = frozenset(
+    ("fuseblk", "fuse.ntfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.ext2", "fuse.mergerfs", "fuse.fuse-overlayfs")
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Worker threads that run whole units of work; nobody who stops waiting can stop the work."""
 
 import asyncio
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -13,12 +14,13 @@ T = TypeVar("T")
 class Session(Protocol):
     """What one thread keeps between units of work: usually a connection."""
 
-    def run(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any: ...
+    def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
     def close(self) -> None: ...
 
 
-_Job = tuple[Callable[..., Any], tuple[Any, ...], "Future[Any]"]
+Deliver = Callable[[Any, BaseException | None], None]
+_Job = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], Deliver]
 
 
 class Lane:
@@ -35,21 +37,44 @@ class Lane:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, fn: Callable[..., T], args: tuple[Any, ...]) -> "Future[T]":
-        future: Future[T] = Future()
-        # Marked as running at once: a queued unit of work must not be cancelled either.
-        future.set_running_or_notify_cancel()
+    async def call(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+        """Queue a unit of work and wait for it; it runs to its end even if the wait is cancelled."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[T] = loop.create_future()
+
+        def settle(result: T, error: BaseException | None) -> None:
+            if waiter.done():
+                return
+            if error is not None:
+                waiter.set_exception(error)
+            else:
+                waiter.set_result(result)
+
+        def deliver(result: T, error: BaseException | None) -> None:
+            # A loop that closed in the meantime has nobody left who waits.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(settle, result, error)
+
+        self._put((fn, args, kwargs, deliver))
+        return await waiter
+
+    def call_sync(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+        done: Future[T] = Future()
+
+        def deliver(result: T, error: BaseException | None) -> None:
+            if error is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(result)
+
+        self._put((fn, args, kwargs, deliver))
+        return done.result()
+
+    def _put(self, job: _Job) -> None:
         with self._guard:
             if self._closed:
                 raise RuntimeError("the database is closed")
-            self._jobs.put((fn, args, future))
-        return future
-
-    async def call(self, fn: Callable[..., T], args: tuple[Any, ...]) -> T:
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[T] = loop.create_future()
-        self.submit(fn, args).add_done_callback(lambda done: _wake(loop, waiter, done))
-        return await waiter
+            self._jobs.put(job)
 
     def close(self) -> None:
         """Finish what was queued, then end the threads."""
@@ -65,30 +90,15 @@ class Lane:
         session: Session | None = None
         try:
             while (job := self._jobs.get()) is not None:
-                fn, args, future = job
+                fn, args, kwargs, deliver = job
+                result, failure = None, None
                 try:
                     session = session or self._open_session()
-                    result = session.run(fn, args)
+                    result = session.run(fn, args, kwargs)
                 except BaseException as error:  # noqa: BLE001 - handed to whoever waits; the thread must live on
-                    future.set_exception(error)
-                else:
-                    future.set_result(result)
-                del job, fn, args, future
+                    failure = error
+                deliver(result, failure)
+                del job, fn, args, kwargs, deliver, result, failure
         finally:
             if session is not None:
                 session.close()
-
-
-def _wake(loop: asyncio.AbstractEventLoop, waiter: "asyncio.Future[T]", done: "Future[T]") -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(_settle, waiter, done)
-
-
-def _settle(waiter: "asyncio.Future[T]", done: "Future[T]") -> None:
-    if waiter.done():
-        return
-    error = done.exception()
-    if error is not None:
-        waiter.set_exception(error)
-    else:
-        waiter.set_result(done.result())

@@ -24,7 +24,8 @@ GateId = Literal[
     "setup.shared_agent_id",
     "safety.perceive_first",
 ]
-TargetUse = Literal["none", "optional", "required"]
+# `optional` tolerates that there is no tab yet, `departed` that the named one is already gone.
+TargetUse = Literal["none", "optional", "departed", "required"]
 LockUse = Literal["none", "shared", "exclusive"]
 
 
@@ -53,7 +54,7 @@ class TargetParams(AgentParams):
 
 
 def is_blank(value: object) -> bool:
-    return value is None or value == [] or value == {} or value == "" or value is False
+    return value is None or value is False or value in ([], {}, "", 0)
 
 
 def maybe(default: Any = None) -> Any:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
+from nova_mcp.errors import RetryAdvice
+
 Dispatch = Literal["not_dispatched", "dispatched", "assumed"]
 EffectSeen = Literal["strong", "weak", "none", "unknown", "pending", "error_signal"]
 Verdict = Literal[
@@ -17,7 +19,6 @@ Verdict = Literal[
 ]
 OutcomeStatus = Literal["ok", "partial", "failed", "blocked"]
 VerifyState = Literal["verified", "likely", "uncertain", "failed"]
-RetryAdvice = Literal["safe_to_retry", "do_not_retry", "check_postcondition_first"]
 LearningLabel = Literal["success", "failure", "sighting", "none"]
 
 

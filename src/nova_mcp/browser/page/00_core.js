@@ -52,7 +52,6 @@ const fragmentById = uncurry(DocumentFragment.prototype.getElementById);
 const inputValue = getter(HTMLInputElement.prototype, "value");
 const inputChecked = getter(HTMLInputElement.prototype, "checked");
 const inputType = getter(HTMLInputElement.prototype, "type");
-const inputLabels = getter(HTMLInputElement.prototype, "labels");
 const areaValue = getter(HTMLTextAreaElement.prototype, "value");
 const selectValue = getter(HTMLSelectElement.prototype, "value");
 const selectOptions = getter(HTMLSelectElement.prototype, "selectedOptions");
@@ -67,14 +66,10 @@ const controlForms = new Map([
   ["select", getter(HTMLSelectElement.prototype, "form")],
   ["textarea", getter(HTMLTextAreaElement.prototype, "form")],
 ]);
-const labelLists = new Map([
-  ["input", inputLabels],
-  ["button", getter(HTMLButtonElement.prototype, "labels")],
-  ["select", getter(HTMLSelectElement.prototype, "labels")],
-  ["textarea", getter(HTMLTextAreaElement.prototype, "labels")],
-]);
+const LABELABLE = new Set(["input", "button", "select", "textarea", "meter", "progress", "output"]);
 const formElements = getter(HTMLFormElement.prototype, "elements");
 const labelControl = getter(HTMLLabelElement.prototype, "control");
+const allByTag = uncurry(Document.prototype.getElementsByTagName);
 const frameElementOf = Object.getOwnPropertyDescriptor(WIN, "frameElement")?.get;
 
 const LIMITS = { nodes: 200000, elements: 5000, millis: 1500 };
@@ -123,9 +118,10 @@ const queryAll = (root, css) =>
 
 const idIn = (root, id) => (nodeType(root) === 9 ? byId(root, id) : isShadow(root) ? fragmentById(root, id) : null);
 
-const squash = (text) => text.replace(/\s+/gu, " ").trim();
+// Half a surrogate pair cannot be encoded on its way out, so no text leaves here ill-formed.
+const squash = (text) => text.toWellFormed().replace(/\s+/gu, " ").trim();
 
-const cut = (text, limit) => (text.length <= limit ? text : `${text.slice(0, limit - 1)}…`);
+const cut = (text, limit) => (text.length <= limit ? text.toWellFormed() : `${text.slice(0, limit - 1).toWellFormed()}…`);
 
 // Numbers stand for nodes between questions; they mean nothing outside this document.
 const numbers = new WeakMap();

@@ -69,14 +69,21 @@ const rendered = (el) => checkVisible(el, { visibilityProperty: true, contentVis
 
 const opaque = (el) => checkVisible(el, { opacityProperty: true });
 
-const isTransparent = (color) => color === "transparent" || /,\s*0\)$|\/\s*0\)$/.test(color);
+const isTransparent = (color) => color === "transparent" || /^rgba\(.*,\s*0\)$|\/\s*0\)$/.test(color);
 
 const NO_CLIP = new Set(["", "auto", "none"]);
 const clippedAway = (style) =>
   (!NO_CLIP.has(style.clip) && /^rect\((0|0px|1px)[, ]+(0|0px|1px)[, ]+(0|0px|1px)[, ]+(0|0px|1px)\)$/.test(style.clip)) ||
   /^inset\((50|100)%\)$/.test(style.clipPath) || /^circle\(0/.test(style.clipPath);
 
-const offPage = (box) => box.right + WIN.scrollX <= 0 || box.bottom + WIN.scrollY <= 0 || box.left + WIN.scrollX > 20000;
+// Window measures are dear to read thousands of times; each question takes them once.
+const view = { x: 0, y: 0, width: 0, height: 0 };
+const measure = () => {
+  [view.x, view.y, view.width, view.height] = [WIN.scrollX, WIN.scrollY, WIN.innerWidth, WIN.innerHeight];
+};
+asked.push(measure);
+
+const offPage = (box) => box.right + view.x <= 0 || box.bottom + view.y <= 0 || box.left + view.x > 20000;
 
 // Text nobody sees although it is laid out: zero or unreadably small type, transparent ink, clipped or moved away.
 const inkless = (el) => {
@@ -106,6 +113,8 @@ const hasVisibleChild = (el) => {
 // -- names
 
 const namedText = (el, depth, budget) => {
+  const only = firstChild(el);
+  if (only !== null && isText(only) && nextSibling(only) === null && openShadow(el) === null) return dataOf(only).slice(0, 400);
   let text = "";
   for (const child of composedChildren(el)) {
     if (budget.left <= 0) break;
@@ -151,13 +160,25 @@ const fromIds = (el, list) => {
   return squash(parts.join(" "));
 };
 
-const labelText = (el) => {
-  const labels = labelLists.get(tagOf(el))?.(el);
-  if (!labels || labels.length === 0) return "";
-  const parts = [];
-  for (let i = 0; i < Math.min(labels.length, 3); i += 1) parts.push(namedText(labels[i], 0, { left: 200 }));
-  return squash(parts.join(" "));
+// Asking each control for its labels walks the whole tree every time; one pass over the labels serves them all.
+const labelMaps = new Map();
+const forgetLabels = () => labelMaps.clear();
+asked.push(forgetLabels);
+const labelsFor = (el) => {
+  if (!LABELABLE.has(tagOf(el))) return [];
+  const root = rootNode(el);
+  let known = labelMaps.get(root);
+  if (known === undefined) {
+    labelMaps.set(root, (known = new Map()));
+    for (const label of queryAll(root, "label")) {
+      const control = labelControl(label);
+      if (control !== null) known.set(control, [...(known.get(control) ?? []), label]);
+    }
+  }
+  return known.get(el) ?? [];
 };
+
+const labelText = (el) => squash(labelsFor(el).slice(0, 3).map((label) => namedText(label, 0, { left: 200 })).join(" "));
 
 const nameOf = (el, role) => {
   const by = attr(el, "aria-labelledby");

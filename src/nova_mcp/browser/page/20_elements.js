@@ -66,6 +66,8 @@ const placeStep = (el, outer) => {
 };
 
 const makePlaces = () => {
+  forgetLabels();
+  measure();
   const known = new Map();
   const placeOf = (el) => {
     const chain = [];
@@ -115,7 +117,6 @@ const isSecret = (el) => {
   return secretFields.has(el) || SECRET_AUTOCOMPLETE.test((attr(el, "autocomplete") ?? "").toLowerCase());
 };
 
-const editableText = (el) => squash(innerTextOf(el));
 const innerTextOf = getter(HTMLElement.prototype, "innerText");
 
 const rawValue = (el) => {
@@ -123,7 +124,7 @@ const rawValue = (el) => {
   if (tag === "input") return inputValue(el);
   if (tag === "textarea") return areaValue(el);
   if (tag === "select") return selectOptions(el).length ? optionText(selectOptions(el)[0]) : "";
-  return editableState.length !== undefined && isEditableHost(el) ? innerTextOf(el) : "";
+  return isEditableHost(el) ? innerTextOf(el) : "";
 };
 
 const SILENT_VALUES = new Set(["submit", "button", "reset", "image", "checkbox", "radio", "file", "hidden"]);
@@ -189,6 +190,9 @@ const flagsOf = (el) => {
   return flags;
 };
 
+// An anchor whose href is empty, a lone hash or a script goes nowhere: it is a button.
+const isDestination = (href) => href !== null && !/^\s*(#?\s*$|javascript:)/i.test(href);
+
 const PRIMARY = /(^|[-_ ])(primary|cta)([-_ ]|$)/i;
 const factsOf = (el, places) => {
   const facts = identityOf(el, places);
@@ -200,13 +204,12 @@ const factsOf = (el, places) => {
     box: [Math.round(box.left), Math.round(box.top), Math.round(box.width), Math.round(box.height)],
     dialog: place.dialog !== null, modal: place.modal, main: place.main || form !== null, nav: place.nav,
     form: form === null ? 0 : numberOf(form), control: CONTROLS.has(facts.role),
-    primary: facts.type === "submit" || PRIMARY.test(attr(el, "class") ?? ""),
+    link: isDestination(attr(el, "href")), primary: facts.type === "submit" || PRIMARY.test(attr(el, "class") ?? ""),
   };
 };
 
 // -- forms and composers, for the decision whether an action commits something
 
-const COMPOSER_HINT = /message|reply|comment|post|chat|prompt|nachricht|antwort|kommentar|réponse|commentaire|mensaje|respuesta/i;
 const fieldFacts = (el) => {
   const role = roleOf(el);
   return {
@@ -238,37 +241,51 @@ const isComposer = (el) => {
   return tag === "textarea" || attr(el, "role") === "textbox";
 };
 
-const nearComposer = (el) => {
-  let node = composedParent(el);
-  for (let depth = 0; node !== null && depth < 5; depth += 1, node = composedParent(node)) {
-    const tag = tagOf(node);
-    if (tag === "body" || tag === "html") return false;
-    for (const found of queryAll(node, "textarea,[contenteditable],[role=textbox]"))
-      if (found !== el && isComposer(found) && rendered(found)) return true;
+// Elements up to five levels above a composer; a control inside one of them stands near it.
+const composerHalo = () => {
+  const halo = new Set();
+  const found = queryAll(DOC, "textarea,[contenteditable],[role=textbox]");
+  for (let i = 0; i < Math.min(found.length, 50); i += 1) {
+    if (!isComposer(found[i]) || !rendered(found[i])) continue;
+    let node = composedParent(found[i]);
+    for (let depth = 0; node !== null && depth < 5; depth += 1, node = composedParent(node)) {
+      const tag = tagOf(node);
+      if (tag === "body" || tag === "html" || tag === "main") break;
+      halo.add(node);
+    }
   }
+  return halo;
+};
+
+const nearComposer = (el, halo) => {
+  if (halo.size === 0) return false;
+  let node = composedParent(el);
+  for (let depth = 0; node !== null && depth < 5; depth += 1, node = composedParent(node)) if (halo.has(node)) return true;
   return false;
 };
 
 const actingElement = (el) =>
   closest(el, (node) => INTERACTIVE.has(roleOf(node)) || tagOf(node) === "label" || tagOf(node) === "summary") ?? el;
 
+const MENU_ROLES = new Set(["menu", "listbox", "radiogroup"]);
+const isSubmitter = (el, form) => {
+  const tag = tagOf(el);
+  if (form === null || tagOf(form) !== "form") return false;
+  return (tag === "button" && buttonType(el) === "submit") || (tag === "input" && ["submit", "image"].includes(inputType(el)));
+};
+
+// What the commit rules need beyond identity; kept apart because only controls that can commit are asked for it.
+const commitExtras = (el, halo) => {
+  const menu = closest(el, (node) => MENU_ROLES.has(roleOf(node)));
+  return {
+    submitter: isSubmitter(el, formOwner(el)), nearComposer: nearComposer(el, halo), composer: isComposer(el),
+    popup: (attr(el, "aria-haspopup") ?? "").toLowerCase(), menuName: menu === null ? "" : nameOf(menu, roleOf(menu)),
+  };
+};
+
 const commitFacts = (el, places) => {
   let acting = actingElement(el);
   if (tagOf(acting) === "label") acting = labelControl(acting) ?? acting;
-  const facts = identityOf(acting, places);
   const form = formOwner(acting) ?? places.placeOf(acting).form;
-  const tag = facts.tag;
-  const submitter =
-    (tag === "button" && buttonType(acting) === "submit" && form !== null && tagOf(form) === "form") ||
-    (tag === "input" && ["submit", "image"].includes(inputType(acting)) && form !== null);
-  return {
-    ...facts, submitter, form: form === null ? null : formFacts(form), nearComposer: nearComposer(acting),
-    composer: isComposer(acting), hint: COMPOSER_HINT.test(`${facts.id} ${facts.name} ${facts.nameAttr}`),
-    popup: (attr(acting, "aria-haspopup") ?? "").toLowerCase(),
-    inMenu: closest(acting, (node) => ["menu", "listbox", "radiogroup"].includes(roleOf(node))) !== null,
-    menuName: (() => {
-      const menu = closest(acting, (node) => ["menu", "listbox", "radiogroup"].includes(roleOf(node)));
-      return menu === null ? "" : nameOf(menu, roleOf(menu));
-    })(),
-  };
+  return { ...factsOf(acting, places), ...commitExtras(acting, composerHalo()), formFacts: form === null ? null : formFacts(form) };
 };

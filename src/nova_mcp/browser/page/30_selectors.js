@@ -230,19 +230,23 @@ const directCandidates = (el, tag, role, name) => {
   return list;
 };
 
-const makeRoleCounts = () => {
+// How many visible elements answer to a role and name; one walk answers for all elements asked about.
+const makeRoleCounts = (elements) => {
   const counts = new Map();
+  for (const el of elements) counts.set(`${roleOf(el)}\n${nameOf(el, roleOf(el))}`, 0);
   let filled = false;
   return (role, name) => {
     if (!filled) {
       filled = true;
       walk(DOC, (el) => {
-        if (IGNORED.has(tagOf(el))) return "skip";
+        const tag = tagOf(el);
+        if (IGNORED.has(tag)) return "skip";
+        if (tag === "div" && !hasAttribute(el, "role") && !hasAttribute(el, "contenteditable")) return undefined;
         const own = roleOf(el);
-        if (INTERACTIVE.has(own) && visibleControl(el)) {
-          const key = `${own}\n${nameOf(el, own)}`;
-          counts.set(key, (counts.get(key) ?? 0) + 1);
-        }
+        if (!INTERACTIVE.has(own)) return undefined;
+        const key = `${own}\n${nameOf(el, own)}`;
+        const count = counts.get(key);
+        if (count !== undefined && count < 2 && visibleControl(el)) counts.set(key, count + 1);
         return undefined;
       });
     }
@@ -301,11 +305,9 @@ const shadowHostOf = (el) => {
 };
 
 questions.selectors = ({ nodes: wanted }) => {
-  const roleCount = makeRoleCounts();
-  return wanted.map((number) => {
-    const el = nodeOf(number);
-    return el !== null && isConnected(el) ? selectorFor(el, roleCount) : null;
-  });
+  const elements = wanted.map(nodeOf);
+  const roleCount = makeRoleCounts(elements.filter((el) => el !== null));
+  return elements.map((el) => (el !== null && isConnected(el) ? selectorFor(el, roleCount) : null));
 };
 
 questions.generated = ({ tokens }) => tokens.map(looksGenerated);

@@ -1,0 +1,21 @@
+"""`python -m bench [name] [--long]`: run one measurement, or all of them in their short form."""
+
+import importlib
+import sys
+
+NAMES = ("pipeline", "kill")
+
+
+def main() -> int:
+    wanted = [word for word in sys.argv[1:] if not word.startswith("-")] or list(NAMES)
+    if unknown := [name for name in wanted if name not in NAMES]:
+        print(f"unknown benchmark {', '.join(unknown)}; there are: {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    failed = 0
+    for name in wanted:
+        failed += importlib.import_module(f"bench.{name}").main(long="--long" in sys.argv)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

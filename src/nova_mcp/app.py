@@ -1,0 +1,132 @@
+"""The composition root: the only place where objects are wired together."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+
+import anyio
+import anyio.to_thread
+
+from nova_mcp import __version__
+from nova_mcp.browser.journal import targets_of_ended_servers
+from nova_mcp.browser.runtime import Browser, BrowserHome
+from nova_mcp.browser.stored_journal import StoredJournal
+from nova_mcp.clock import Ports, system_ports
+from nova_mcp.observation.model import ServerId
+from nova_mcp.observation.recorder import Recorder, describe_server
+from nova_mcp.pipeline.admission import Admission
+from nova_mcp.pipeline.call import Parts, Pipeline
+from nova_mcp.pipeline.model import Answer, CallRequest
+from nova_mcp.pipeline.resources import Resources
+from nova_mcp.policy import NavigationPolicy
+from nova_mcp.server.backend import Health, ResourceContent
+from nova_mcp.settings import Settings
+from nova_mcp.storage.engine import Database
+from nova_mcp.tools.catalogue import load_catalogue
+
+log = logging.getLogger(__name__)
+
+CLOSING_LIMIT_S = 8.0
+RESTART_PAUSE_S = 1.0
+
+
+def navigation_policy(settings: Settings) -> NavigationPolicy:
+    """Private networks are open as far as Nova itself is closed: loopback only while it listens there alone."""
+    exposed = settings.http.host not in ("127.0.0.1", "localhost", "::1")
+    return NavigationPolicy(
+        allow_hosts=settings.browser.allow_hosts,
+        deny_hosts=settings.browser.deny_hosts,
+        allow_file_roots=tuple(str(root) for root in settings.browser.allow_file_roots),
+        private_network=settings.browser.private_network or ("deny" if exposed else "loopback"),
+        own_ports=frozenset({settings.http.port}),
+    )
+
+
+class Nova:
+    """The running program: everything a server needs behind one door."""
+
+    def __init__(
+        self, parts: Parts, db: Database, background: Iterable[Callable[[], Coroutine[None, None, None]]]
+    ) -> None:
+        self._parts = parts
+        self._db = db
+        self._pipeline = Pipeline(parts)
+        self._resources = Resources(db, parts.settings.data_dir)
+        # Plain tasks, because the server may close Nova from another task than the one that built it.
+        loops = (*background, self._pipeline.watch_stop_file)
+        self._background = [asyncio.create_task(_keep_running(loop)) for loop in loops]
+        self._closed = False
+
+    async def call(self, request: CallRequest) -> Answer:
+        return await self._pipeline.run(request)
+
+    async def read_resource(self, uri: str, principal: str) -> ResourceContent | None:
+        return await self._resources.read(uri, principal)
+
+    async def warm(self) -> None:
+        """Start the browser's driver, so that the first page comes sooner."""
+        await self._parts.browser.warm()
+
+    def health(self) -> Health:
+        browser = "running" if self._parts.browser.running else "not started"
+        return Health(status="ok", version=__version__, store=self._db.dialect, browser=browser)
+
+    async def close(self, reason: str) -> None:
+        """End calls, browser and store in this order; what was answered stays recorded."""
+        if self._closed:
+            return
+        self._closed = True
+        with anyio.move_on_after(CLOSING_LIMIT_S, shield=True):
+            self._pipeline.cancel_all("server.shutting_down")
+            await self._pipeline.drained()
+            for task in self._background:
+                task.cancel()
+            await asyncio.gather(*self._background, return_exceptions=True)
+            await self._parts.browser.aclose()
+            await self._parts.recorder.stop(reason)
+        with anyio.CancelScope(shield=True):
+            await self._db.close()
+
+
+async def _keep_running(loop: Callable[[], Coroutine[None, None, None]]) -> None:
+    """The top of a background loop: a failure is told and the loop starts again."""
+    while True:
+        try:
+            await loop()
+        except Exception:
+            log.exception("a background loop broke and starts again")
+            await anyio.sleep(RESTART_PAUSE_S)
+
+
+async def build(settings: Settings, ports: Ports | None = None) -> Nova:
+    """Open the store, explain what earlier servers left behind, and wire everything."""
+    ports = ports or system_ports()
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    db = await anyio.to_thread.run_sync(Database.open, settings.store_url)
+    for notice in db.notices:
+        log.error(notice)
+    server_id = ServerId(ports.ids.token(16))
+    recorder = Recorder(db, ports, server_id)
+    await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
+    await recorder.recover()
+    await db.write(targets_of_ended_servers, ports.clock.now_ms())
+    policy = navigation_policy(settings)
+    browser = Browser(
+        settings.browser,
+        BrowserHome(settings.data_dir, server_id),
+        StoredJournal(db, server_id, keep_raw_urls=settings.keep_raw_urls),
+        policy,
+        ports,
+    )
+    catalogue = await anyio.to_thread.run_sync(load_catalogue)
+    parts = Parts(
+        settings=settings,
+        ports=ports,
+        server_id=server_id,
+        catalogue=catalogue,
+        recorder=recorder,
+        browser=browser,
+        admission=Admission(settings, policy, ports.clock),
+        listed=catalogue.listed(settings.tools),
+    )
+    return Nova(parts, db, [browser.run])

@@ -1,0 +1,61 @@
+"""From what the page shows of a control to the question whether using it commits something."""
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from nova_mcp.browser.commit_points import (
+    CommitFacts,
+    CommitPoint,
+    FormFacts,
+    FormMethod,
+    Trigger,
+    classify_commit_point,
+)
+from nova_mcp.browser.seen import SeenElement, SeenForm
+
+_METHODS: Final = frozenset({"get", "post", "dialog"})
+_TEXT_TYPES: Final = frozenset({"", "text", "search"})
+
+
+def form_facts(form: SeenForm | None) -> FormFacts | None:
+    """Only a real form can be submitted; a region that looks like one cannot."""
+    if form is None or not form.is_form:
+        return None
+    types = {field.type for field in form.fields}
+    named = [field for field in form.fields if field.tag == "input" and field.type in _TEXT_TYPES]
+    return FormFacts(
+        method=cast(FormMethod, form.method) if form.method in _METHODS else "",
+        action=form.action,
+        role_search=form.search,
+        has_search_type="search" in types,
+        has_password="password" in types,
+        has_card=any(part.startswith("cc-") for field in form.fields for part in field.autocomplete.split()),
+        has_file="file" in types,
+        has_textarea=any(field.tag == "textarea" for field in form.fields),
+        search_names=tuple(text for field in named for text in (field.name, field.label) if text),
+    )
+
+
+def commit_facts(
+    element: SeenElement, form: SeenForm | None, trigger: Trigger, *, accepts: bool = False
+) -> CommitFacts:
+    facts = element.facts
+    return CommitFacts(
+        tag=facts.tag,
+        role=facts.role,
+        type=facts.type,
+        name=facts.name,
+        id=facts.id,
+        testid=facts.testid,
+        is_link_href=element.is_link,
+        form=form_facts(form),
+        near_composer=element.composer if trigger == "enter" else element.near_composer,
+        picker_label=element.picker_label,
+        trigger=trigger,
+        on_dialog_accept=accepts,
+    )
+
+
+def previewed(element: SeenElement, forms: Mapping[int, SeenForm]) -> CommitPoint | None:
+    """The commit point a click on this element would be."""
+    return classify_commit_point(commit_facts(element, forms.get(element.form), "click"))

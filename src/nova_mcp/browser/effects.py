@@ -1,0 +1,208 @@
+"""Watching what an action does: the page's own observer and the host's events, until both are quiet."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+
+from nova_mcp.browser.channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.host_window import HostWindow, RequestSeen
+from nova_mcp.browser.locate import Prepared
+from nova_mcp.browser.rules import (
+    QUIET_MS,
+    WINDOW_MS,
+    ActionRequest,
+    Proof,
+    Signs,
+    window_left_ms,
+)
+from nova_mcp.browser.seen import Answer, SeenElement, answer, read_element
+from nova_mcp.errors import Unavailable
+from nova_mcp.hosts import site
+from nova_mcp.urls import page_host
+
+if TYPE_CHECKING:
+    from nova_mcp.browser.tab import Tab
+
+MAX_REQUESTS: Final = 5
+_ANSWER_MS: Final = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything seen between the press and the end of the window."""
+
+    signs: Signs
+    proof: Proof
+    window_ms: int
+    foreign: SeenElement | None = None
+    new_document: bool = False
+
+    @property
+    def host_events(self) -> frozenset[str]:
+        return self.signs.host_channels
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """How much of the host's record lies before the press."""
+
+    at_ms: float
+    requests: int
+    navigations: int
+    tabs: int
+    dialogs: int
+    downloads: int
+    popups: int
+
+
+def mark(window: HostWindow) -> _Mark:
+    """Taken right before the press; everything later may be its effect."""
+    return _Mark(
+        at_ms=anyio.current_time() * 1000,
+        requests=len(window.requests),
+        navigations=len(window.navigations),
+        tabs=len(window.new_tabs),
+        dialogs=len(window.dialogs),
+        downloads=len(window.downloads),
+        popups=window.popups_closed,
+    )
+
+
+class Watch:
+    """One action's window."""
+
+    def __init__(self, tab: "Tab", window: HostWindow, prepared: Prepared, since: _Mark) -> None:
+        self._tab = tab
+        self._window = window
+        self._prepared = prepared
+        self._since = since
+        self._pressed_ms = anyio.current_time() * 1000
+        self._told: Answer | None = None
+        self._told_ms = 0.0
+        self._lost = False
+        self._host_changes = window.changes
+        self._host_ms: float | None = None
+
+    @staticmethod
+    def _now_ms() -> float:
+        return anyio.current_time() * 1000
+
+    async def observe(self) -> Observation:
+        """Wait until the first sign of an effect has gone quiet, or the window is over."""
+        self._note_host(first=True)
+        while (left := self._left_ms()) > 0:
+            async with anyio.create_task_group() as group:
+                if not self._lost:
+                    group.start_soon(self._ask_page, left, group.cancel_scope)
+                group.start_soon(self._wait_host, left, group.cancel_scope)
+        if not self._lost:
+            await self._ask_page(0, None)
+        return self._observation()
+
+    async def _ask_page(self, wait_ms: float, scope: anyio.CancelScope | None) -> None:
+        wait = int(min(wait_ms, WINDOW_MS))
+        question: dict[str, Any] = {"waitMs": wait, "quietMs": QUIET_MS}
+        try:
+            told = answer(
+                await self._tab.channel.ask(
+                    "effect", question, frame_id=self._prepared.frame_id, timeout_ms=wait + _ANSWER_MS
+                )
+            )
+        except (DocumentChanged, PageScriptError, Unavailable):
+            self._lost = True
+        else:
+            if told.get("lost"):
+                self._lost = True
+            else:
+                self._told, self._told_ms = told, self._now_ms()
+        if scope is not None:
+            scope.cancel()
+
+    async def _wait_host(self, wait_ms: float, scope: anyio.CancelScope) -> None:
+        await self._window.wait_change(wait_ms)
+        self._note_host(first=False)
+        scope.cancel()
+
+    def _note_host(self, *, first: bool) -> None:
+        if (first or self._window.changes != self._host_changes) and self._host_channels() | self._strong_requests():
+            self._host_ms = self._now_ms()
+        self._host_changes = self._window.changes
+
+    def _left_ms(self) -> float:
+        now = self._now_ms()
+        quiet = [now - self._host_ms] if self._host_ms is not None else []
+        if self._told is not None and self._told["quietMs"] is not None:
+            quiet.append(self._told["quietMs"] + now - self._told_ms)
+        pending = any(request.strong and request.pending for request in self._requests())
+        return window_left_ms(now - self._pressed_ms, min(quiet) if quiet else None, pending)
+
+    # -- what the host saw
+
+    def _host_channels(self) -> frozenset[str]:
+        window, since = self._window, self._since
+        moves = window.navigations[since.navigations :]
+        channels = {"url_changed" if move.same_document else "navigation" for move in moves}
+        if len(window.new_tabs) > since.tabs:
+            channels.add("new_tab")
+        if window.popups_closed > since.popups:
+            channels.add("popup")
+        if len(window.downloads) > since.downloads:
+            channels.add("download")
+        return frozenset(channels)
+
+    def _strong_requests(self) -> frozenset[str]:
+        return frozenset({"request_started"} if any(request.strong for request in self._requests()) else ())
+
+    def _requests(self) -> list[ActionRequest]:
+        return [self._request(seen) for seen in self._window.requests[self._since.requests :]]
+
+    def _request(self, seen: RequestSeen) -> ActionRequest:
+        earlier = {(r.method, r.path) for r in self._window.requests[: self._since.requests]}
+        before = (seen.method, seen.path) in earlier
+        polled = seen.method == "GET" and seen.path in self._prepared.recent_paths
+        document = seen.resource_type == "document"
+        return ActionRequest(
+            method=seen.method,
+            path=seen.path,
+            status=seen.status,
+            failed=seen.failed,
+            resource_type=seen.resource_type,
+            same_site=document or _same_site(seen.url, self._prepared.url),
+            seen_before=(before or polled) and not document,
+        )
+
+    def _observation(self) -> Observation:
+        told = self._told
+        host = self._host_channels()
+        moved = "navigation" in host
+        page = frozenset(told["channels"]) if told is not None else frozenset[str]()
+        # A new document swallows the old one's observer; whatever was seen before that still counts.
+        signs = Signs(
+            page_channels=page,
+            host_channels=host,
+            requests=tuple(self._requests()),
+            new_text=tuple(told["newText"]) if told is not None else (),
+            alerts=tuple(told["alerts"]) if told is not None else (),
+            observer_lost=self._lost,
+        )
+        foreign = told.get("foreign") if told is not None else None
+        return Observation(
+            signs=signs,
+            proof=_proof(told),
+            window_ms=round(self._now_ms() - self._pressed_ms),
+            foreign=None if foreign is None else read_element(foreign, self._prepared.frame_id or ""),
+            new_document=moved,
+        )
+
+
+def _proof(told: Answer | None) -> Proof:
+    raw = told.get("proof") if told is not None else None
+    if raw is None:
+        return Proof()
+    return Proof(tuple(raw["reached"]), tuple(raw["stopped"]), raw["standing"], raw["alive"], readable=True)
+
+
+def _same_site(left: str, right: str) -> bool:
+    one, other = page_host(left), page_host(right)
+    return one is not None and other is not None and (one == other or site(one) == site(other))

@@ -1,0 +1,128 @@
+"""Clicking: one element, one trusted press at a tested point, and an honest account of what came of it."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import anyio
+from playwright.async_api import Error, Page
+
+from nova_mcp.browser.action_report import ActionReport, Judgement, build_report
+from nova_mcp.browser.channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.commit_check import commit_facts
+from nova_mcp.browser.commit_points import CommitPoint, Trigger, classify_commit_point
+from nova_mcp.browser.effects import Observation, Watch, mark
+from nova_mcp.browser.host_window import HostWindow, OnDialog
+from nova_mcp.browser.locate import Locator, Prepared, obstructed, prepare
+from nova_mcp.browser.rules import dispatch_proof
+from nova_mcp.clock import Ports
+from nova_mcp.errors import Blocked, Precondition, Unavailable
+
+if TYPE_CHECKING:
+    from nova_mcp.browser.tab import Tab
+
+Button: TypeAlias = Literal["left", "middle", "right"]
+Modifier: TypeAlias = Literal["Alt", "Control", "Meta", "Shift"]
+
+# A driver that does not come back says nothing about the press: the observer decides.
+PRESS_MS: Final = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class ClickOptions:
+    button: Button = "left"
+    click_count: int = 1
+    modifiers: tuple[Modifier, ...] = ()
+    timeout_ms: int = 3000
+    wait_for_navigation: bool = False
+    navigation_timeout_ms: int = 10_000
+    on_dialog: OnDialog = "dismiss"
+    prompt_text: str | None = None
+    # Set only by callers that hold a contract for the commit.
+    allow_commit: bool = False
+
+
+async def click(tab: "Tab", locator: Locator, options: ClickOptions, ports: Ports) -> ActionReport:
+    """Click exactly one element, or nothing."""
+    async with tab.watch(options.on_dialog, options.prompt_text) as window:
+        prepared = await prepare(tab, locator, options.timeout_ms)
+        try:
+            if not options.allow_commit:
+                refuse_commit(prepared, "click", accepts=options.on_dialog == "accept")
+            since = mark(window)
+            ports.faults.hit("before_dispatch")
+            await _press(tab.page, prepared, options)
+            ports.faults.hit("after_dispatch")
+            observation = await Watch(tab, window, prepared, since).observe()
+        finally:
+            await lower_shield(tab, prepared)
+        await refuse_if_undelivered(tab, locator, observation, window)
+        if options.wait_for_navigation:
+            await wait_for_navigation(window, options.navigation_timeout_ms)
+        known = Judgement(waited_for_navigation=options.wait_for_navigation)
+        return build_report(prepared, observation, window, (tab.rev, tab.url), known)
+
+
+def refuse_commit(prepared: Prepared, trigger: Trigger, *, accepts: bool = False) -> None:
+    """Stop before anything that commits: it needs a contract."""
+    point = classify_commit_point(commit_facts(prepared.acting, prepared.form, trigger, accepts=accepts))
+    if point is not None:
+        raise commit_refusal(point)
+
+
+def commit_refusal(point: CommitPoint) -> Blocked:
+    return Blocked(
+        "guarded_commit.missing_contract",
+        f"This is a commit point ({point.kind}): {point.why}.",
+        f"Use {point.suggested_tool} with an expectation of what success looks like.",
+        stage="guarded_commit_check",
+        details={"commitKind": point.kind, "why": point.why, "suggestedTool": point.suggested_tool},
+    )
+
+
+async def _press(page: Page, prepared: Prepared, options: ClickOptions) -> None:
+    held: list[str] = []
+    with anyio.move_on_after(PRESS_MS / 1000), suppress(Error):
+        for key in options.modifiers:
+            held.append(key)
+            await page.keyboard.down(key)
+        await page.mouse.move(prepared.x, prepared.y)
+        for count in range(1, options.click_count + 1):
+            await page.mouse.down(button=options.button, click_count=count)
+            await page.mouse.up(button=options.button, click_count=count)
+    await _release(page, held)
+
+
+async def _release(page: Page, held: Sequence[str]) -> None:
+    for key in reversed(held):
+        with anyio.move_on_after(1), suppress(Error):
+            await page.keyboard.up(key)
+
+
+async def lower_shield(tab: "Tab", prepared: Prepared) -> None:
+    """The page's own users must not meet a raised shield; a page that is gone has none."""
+    with anyio.CancelScope(shield=True), suppress(DocumentChanged, PageScriptError, Unavailable):
+        await tab.channel.ask("disarm", frame_id=prepared.frame_id, timeout_ms=1000)
+
+
+async def refuse_if_undelivered(tab: "Tab", locator: Locator, observation: Observation, window: HostWindow) -> None:
+    """The shield stopped the press, or it never arrived: nothing was touched."""
+    host = set(observation.host_events) | {dialog.type for dialog in window.dialogs}
+    if dispatch_proof(observation.proof, host) != "none":
+        return
+    if observation.proof.stopped:
+        raise await obstructed(tab, locator, observation.foreign)
+    raise Precondition(
+        "action.unstable",
+        f"{locator.spoken} was gone when the press arrived.",
+        "Call nova.perceive again.",
+        stage="dispatch",
+    )
+
+
+async def wait_for_navigation(window: HostWindow, timeout_ms: int) -> None:
+    """Until the main frame moves, or the time is over."""
+    deadline = anyio.current_time() + timeout_ms / 1000
+    while not window.navigations and (left := deadline - anyio.current_time()) > 0:
+        await window.wait_change(left * 1000)

@@ -1,0 +1,90 @@
+"""One line per element: page text in it is quoted, escaped and short, so that it can never pass for anything else."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Final
+
+from nova_mcp.browser.elements import selector_class
+from nova_mcp.browser.seen import Found, SeenElement
+
+MAX_NAME: Final = 60
+MAX_VALUE: Final = 30
+MAX_SELECTOR: Final = 80
+# A selector that was cut would match something else or nothing; the ref still works.
+NO_SELECTOR: Final = "-"
+
+_FLAG_ORDER: Final = (
+    "disabled",
+    "checked",
+    "expanded",
+    "required",
+    "invalid",
+    "commit",
+    "fragile",
+    "offscreen",
+    "newtab",
+)
+_SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+_FRAGILE_KINDS: Final = frozenset({"positional", "generated_id"})
+_PLAIN_ROLE = re.compile(r"[a-z]{1,24}")
+
+
+def _is_unsafe(character: str) -> bool:
+    # Controls, format signs such as direction overrides, surrogates, and every kind of line or paragraph break.
+    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def _code(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+
+def shorten(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def escape(text: str) -> str:
+    """Page text safe inside double quotes on one line."""
+    return "".join(_SHORT.get(c) or (_code(c) if _is_unsafe(c) else c) for c in text)
+
+
+def quoted(text: str, limit: int) -> str:
+    return f'"{escape(shorten(text, limit))}"'
+
+
+def one_line(text: str, limit: int) -> str:
+    """Text shown without quotes, such as a selector or an address: breaks and controls become codes."""
+    return shorten("".join(_code(c) if _is_unsafe(c) else c for c in text), limit)
+
+
+def is_fragile(found: Found) -> bool:
+    return found.kind in _FRAGILE_KINDS or selector_class(found.selector) == "fragile"
+
+
+def shown_selector(found: Found | None) -> str:
+    if found is None or len(found.selector) > MAX_SELECTOR:
+        return NO_SELECTOR
+    return one_line(found.selector, MAX_SELECTOR * 10)
+
+
+def ordered_flags(flags: Iterable[str], frame: str = "") -> tuple[str, ...]:
+    """Known flags in their fixed order; the frame last."""
+    given = set(flags)
+    return (*(flag for flag in _FLAG_ORDER if flag in given), *((f"frame:{frame}",) if frame else ()))
+
+
+def element_line(ref: str, element: SeenElement, found: Found | None, extra_flags: Iterable[str] = ()) -> str:
+    """`e12 button "Save" ="draft" #save [commit]`."""
+    role = element.facts.role if _PLAIN_ROLE.fullmatch(element.facts.role) else "generic"
+    flags = {*element.flags, *extra_flags}
+    if found is not None and is_fragile(found):
+        flags.add("fragile")
+    parts = [ref, role, quoted(element.facts.name, MAX_NAME)]
+    if element.value:
+        parts.append("=" + quoted(element.value, MAX_VALUE))
+    parts.append(shown_selector(found))
+    shown = ordered_flags(flags, element.facts.frame)
+    if shown:
+        parts.append(f"[{' '.join(shown)}]")
+    return " ".join(parts)

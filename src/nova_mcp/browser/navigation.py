@@ -1,0 +1,335 @@
+"""Going places: navigate, back, forward and reload, each with a typed outcome and no browser error page."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import anyio
+from playwright.async_api import Error, Response
+from playwright.async_api import TimeoutError as DriverTimeout
+
+from nova_mcp.browser.channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.guard import judge_target
+from nova_mcp.browser.host_window import HostWindow
+from nova_mcp.browser.navigation_report import (
+    MAX_REDIRECTS_LISTED,
+    STAYED,
+    Ending,
+    LoadOptions,
+    LoadState,
+    NavigationReport,
+    is_challenge,
+    judge_arrival,
+    judge_failure,
+    net_error_of,
+    timed_out,
+)
+from nova_mcp.browser.settling import wait_settled
+from nova_mcp.browser.tab import BLANK, Tab
+from nova_mcp.errors import InvalidParams, PolicyDenied, Precondition, Unavailable
+from nova_mcp.policy import Allowed, Denied
+
+Trigger = Callable[[float, HostWindow], Awaitable[Response | None]]
+
+DEFAULTS = LoadOptions()
+DOWNLOAD_NOTICE_MS = 500
+PING_MS = 1000
+STOP_SCRIPT_MS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The page committed; a move inside one document brings no response."""
+
+    response: Response | None
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """No page came; an empty error means the time ran out."""
+
+    net_error: str | None
+    timed_out: bool = False
+
+
+def require_allowed(tab: Tab, url: str) -> tuple[str, ...]:
+    """Refuse an address before anything is touched; returns warnings about an allowed one."""
+    match judge_target(url, tab.guard.policy):
+        case Allowed(warnings=warnings):
+            return tuple(warning.code for warning in warnings)
+        case Denied(reason_code=reason, message=message, hint=hint):
+            raise PolicyDenied(reason, message, hint, stage="gate")
+        case malformed:
+            raise InvalidParams("invalid_params", malformed.message, "Give an absolute http or https URL.")
+
+
+async def navigate(tab: Tab, url: str, options: LoadOptions = DEFAULTS) -> NavigationReport:
+    """Open an address in a tab, reviving the tab first when its page is gone."""
+    warnings = require_allowed(tab, url)
+    recovered = await _revive(tab)
+
+    async def go(timeout_ms: float, window: HostWindow) -> Response | None:
+        return await tab.page.goto(url, wait_until="commit", timeout=timeout_ms)
+
+    return await Navigation(tab, url, options, recovered=recovered, warnings=warnings).run(go)
+
+
+async def back(tab: Tab, options: LoadOptions = DEFAULTS) -> NavigationReport:
+    return await _through_history(tab, -1, options)
+
+
+async def forward(tab: Tab, options: LoadOptions = DEFAULTS) -> NavigationReport:
+    return await _through_history(tab, +1, options)
+
+
+async def reload(
+    tab: Tab, options: LoadOptions = DEFAULTS, *, hard: bool = False, recover: bool = False
+) -> NavigationReport:
+    """Load the page again; with `recover` only a tab that is stalled, crashed or lost."""
+    if tab.channel.state == "ready" and recover:
+        if await _answers(tab, PING_MS):
+            raise Precondition(
+                "reload.not_needed",
+                "The tab answers, so there is nothing to recover.",
+                "Call nova.reload without recover.",
+            )
+        recovered = await _stop_or_replace(tab)
+    else:
+        recovered = await _revive(tab)
+    url = tab.url
+
+    async def again(timeout_ms: float, window: HostWindow) -> Response | None:
+        # Loading a page that came from a form again would send the form again; it is fetched anew instead.
+        if tab.page.url != url or tab.guard.posted:
+            return await tab.page.goto(url, wait_until="commit", timeout=timeout_ms)
+        if not hard:
+            return await tab.page.reload(wait_until="commit", timeout=timeout_ms)
+        async with tab.page.expect_navigation(wait_until="commit", timeout=timeout_ms) as coming:
+            await tab.channel.send("Page.reload", {"ignoreCache": True}, timeout_ms=int(timeout_ms))
+        return await coming.value
+
+    return await Navigation(tab, url, options, recovered=recovered).run(again)
+
+
+async def _through_history(tab: Tab, step: int, options: LoadOptions) -> NavigationReport:
+    tab.require_ready()
+    history = await tab.channel.send("Page.getNavigationHistory")
+    entries, at = history["entries"], int(history["currentIndex"]) + step
+    # Entries that never showed a site (empty pages, failed loads) are stepped over.
+    while 0 <= at < len(entries) and (entries[at]["url"] == BLANK or entries[at]["id"] in tab.guard.failed_entries):
+        at += step
+    if not 0 <= at < len(entries):
+        way = "back" if step < 0 else "forward"
+        raise Precondition(
+            f"navigation.cannot_go_{way}", f"There is no page to go {way} to.", "Open an address with nova.navigate."
+        )
+    entry = entries[at]
+
+    async def go(timeout_ms: float, window: HostWindow) -> Response | None:
+        async with tab.page.expect_navigation(wait_until="commit", timeout=timeout_ms) as coming:
+            await tab.channel.send("Page.navigateToHistoryEntry", {"entryId": entry["id"]}, timeout_ms=int(timeout_ms))
+            # A page that asks to stay ends the wait early; the driver alone would sit out the time.
+            await window.wait_for(lambda: _decided(tab, window), timeout_ms)
+            if tab.stay_requested:
+                raise Error("net::ERR_ABORTED")
+        return await coming.value
+
+    return await Navigation(tab, str(entry["url"]), options).run(go)
+
+
+def _decided(tab: Tab, window: HostWindow) -> bool:
+    failed = any(seen.failed for seen in window.requests if seen.main_document)
+    return tab.stay_requested or failed or bool(window.navigations)
+
+
+class Navigation:
+    """One navigation under way: trigger it, see what came of it, wait as far as asked, report."""
+
+    def __init__(
+        self, tab: Tab, url: str, options: LoadOptions, *, recovered: bool = False, warnings: tuple[str, ...] = ()
+    ) -> None:
+        self.tab = tab
+        self.url = url
+        self.options = options
+        self.recovered = recovered
+        self.warnings = warnings
+        self.deadline = anyio.current_time() + options.timeout_ms / 1000
+
+    async def run(self, trigger: Trigger) -> NavigationReport:
+        tab = self.tab
+        tab.guard.reset()
+        tab.leave, tab.stay_requested = self.options.force, False
+        try:
+            async with tab.watch() as window:
+                outcome = await self._attempt(trigger, window)
+                match outcome:
+                    case _ if tab.guard.denied is not None:
+                        await tab.guard.settled()
+                        return await self._denied(tab.guard.denied, window)
+                    case Arrived(response=response):
+                        return await self._arrived(response, window)
+                    case Missed():
+                        return await self._missed(outcome, window)
+        finally:
+            tab.leave = False
+            tab.touch()
+
+    def _left_ms(self) -> float:
+        return max(1.0, (self.deadline - anyio.current_time()) * 1000)
+
+    async def _attempt(self, trigger: Trigger, window: HostWindow) -> Arrived | Missed:
+        channel = self.tab.channel
+        try:
+            # The driver keeps the time; the outer limit is for a driver that does not answer.
+            with anyio.fail_after((self._left_ms() + 2000) / 1000):
+                return Arrived(await trigger(self._left_ms(), window))
+        except (DriverTimeout, TimeoutError):
+            return Missed(None, timed_out=True)
+        except Error as error:
+            if channel.state != "ready":
+                raise channel.ended_error() from error
+            return Missed(net_error_of(error.message))
+
+    async def _arrived(self, response: Response | None, window: HostWindow) -> NavigationReport:
+        tab = self.tab
+        if response is not None:
+            tab.http_status = response.status
+        state, waited = await self._wait(window)
+        if tab.guard.denied is not None:
+            await tab.guard.settled()
+            return await self._denied(tab.guard.denied, window)
+        challenge = response is not None and is_challenge(response.headers)
+        ending = judge_arrival(tab.http_status, challenge=challenge, waited=waited, timeout_ms=self.options.timeout_ms)
+        good = not challenge and (tab.http_status is None or tab.http_status < 400)
+        busy = not waited and tab.host_busy(self.options.timeout_ms)
+        return await self._report(ending, window, state=state, verified=good, redirects=_chain(response), busy=busy)
+
+    async def _wait(self, window: HostWindow) -> tuple[LoadState, bool]:
+        wanted = self.options.wait_until
+        reached: LoadState = "commit"
+        try:
+            for state in ("domcontentloaded", "load"):
+                if wanted == "commit" or (wanted == "domcontentloaded" and state == "load"):
+                    return reached, True
+                await self.tab.page.wait_for_load_state(state, timeout=self._left_ms())
+                reached = state
+            if wanted == "load" or await wait_settled(self.tab, window, self.deadline):
+                return wanted, True
+        except DriverTimeout:
+            return reached, False
+        except Error as error:
+            if self.tab.channel.state != "ready":
+                raise self.tab.channel.ended_error() from error
+            return reached, False
+        return reached, False
+
+    async def _missed(self, missed: Missed, window: HostWindow) -> NavigationReport:
+        tab = self.tab
+        if tab.stay_requested:
+            return await self._report(STAYED, window)
+        if missed.timed_out:
+            await self._stop_loading()
+            busy = tab.host_busy(self.options.timeout_ms)
+            return await self._report(timed_out(self.options.timeout_ms), window, busy=busy)
+        if missed.net_error in (None, "ERR_ABORTED") and not window.downloads:
+            await window.wait_for(lambda: bool(window.downloads), DOWNLOAD_NOTICE_MS)
+        main = [seen for seen in window.requests if seen.main_document]
+        status = main[-1].status if main else None
+        ending = judge_failure(missed.net_error, status, downloaded=bool(window.downloads))
+        if missed.net_error not in (None, "ERR_ABORTED"):
+            await tab.guard.error_page_cleared()
+            tab.http_status = status if ending.reason_code == "navigation.http_error" else None
+        return await self._report(
+            ending,
+            window,
+            net_error=None if ending.status == "partial" else missed.net_error,
+            redirects=tuple(tab.guard.hops_taken[:-1]),
+            http_status=status,
+        )
+
+    async def _stop_loading(self) -> None:
+        try:
+            await self.tab.channel.send("Page.stopLoading", timeout_ms=1000)
+        except (Unavailable, DocumentChanged, PageScriptError):
+            return
+
+    async def _denied(self, denied: Denied, window: HostWindow) -> NavigationReport:
+        self.tab.http_status = None
+        ending = Ending("blocked", denied.reason_code, denied.message, denied.hint)
+        return await self._report(ending, window, redirects=tuple(self.tab.guard.hops_taken))
+
+    async def _report(
+        self,
+        ending: Ending,
+        window: HostWindow,
+        *,
+        state: LoadState = "none",
+        verified: bool = False,
+        redirects: tuple[str, ...] = (),
+        net_error: str | None = None,
+        http_status: int | None = None,
+        busy: bool = False,
+    ) -> NavigationReport:
+        tab = self.tab
+        title = await tab.read_title()
+        return NavigationReport(
+            status=ending.status,
+            reason_code=ending.reason_code,
+            requested_url=self.url,
+            url=tab.url,
+            title=title,
+            http_status=tab.http_status if state != "none" else http_status,
+            load_state=state,
+            page_epoch=tab.page_epoch,
+            verified=verified,
+            message=ending.message,
+            hint=ending.hint,
+            net_error=net_error,
+            redirects=redirects[:MAX_REDIRECTS_LISTED],
+            recovered=self.recovered,
+            retry_after_ms=ending.retry_after_ms,
+            dialogs=tuple(window.dialogs),
+            downloads=tuple(window.downloads),
+            new_tabs=tuple(window.new_tabs),
+            popups_closed=window.popups_closed,
+            warnings=self.warnings,
+            details={"hostBusy": True} if busy else {},
+        )
+
+
+def _chain(response: Response | None) -> tuple[str, ...]:
+    """The addresses that led here by redirect, first to last."""
+    chain: list[str] = []
+    request = None if response is None else response.request.redirected_from
+    while request is not None:
+        chain.append(request.url)
+        request = request.redirected_from
+    return tuple(reversed(chain))
+
+
+async def _revive(tab: Tab) -> bool:
+    if tab.channel.state == "ready":
+        return False
+    await tab.recover()
+    return True
+
+
+async def _answers(tab: Tab, timeout_ms: int) -> bool:
+    try:
+        await tab.channel.evaluate("1", timeout_ms=timeout_ms)
+    except DocumentChanged:
+        return True
+    except (Unavailable, PageScriptError):
+        return False
+    return True
+
+
+async def _stop_or_replace(tab: Tab) -> bool:
+    """Stop the script that holds the page; a page that stays deaf for two seconds is replaced."""
+    try:
+        await tab.channel.send("Runtime.terminateExecution", timeout_ms=STOP_SCRIPT_MS)
+        if await _answers(tab, STOP_SCRIPT_MS):
+            return True
+    except (Unavailable, DocumentChanged, PageScriptError):
+        pass
+    await tab.recover()
+    return True

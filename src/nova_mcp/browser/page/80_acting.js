@@ -1,0 +1,298 @@
+// From a selector or a node to a point that can be pressed, with the shield up.
+const UNTYPABLE = new Set(["button", "submit", "reset", "image", "checkbox", "radio", "file", "color", "range", "hidden", "date", "time", "month", "week", "datetime-local"]);
+const isTypable = (el) => {
+  const tag = tagOf(el);
+  if (tag === "textarea") return !hasAttribute(el, "readonly");
+  if (tag === "input") return !UNTYPABLE.has(inputType(el)) && !hasAttribute(el, "readonly");
+  return isEditableHost(el);
+};
+
+const deepHit = (x, y) => {
+  let el = documentPoint(DOC, x, y);
+  for (let depth = 0; el !== null && depth < 20; depth += 1) {
+    const shadow = openShadow(el);
+    if (shadow === null) break;
+    const inner = shadowPoint(shadow, x, y);
+    if (inner === null || inner === el) break;
+    el = inner;
+  }
+  return el;
+};
+
+const hits = (accepted, hit) => hit !== null && closest(hit, (node) => accepted.has(node)) !== null;
+
+// Same-origin parents are asked too: an overlay may lie above the frame.
+const frameCovered = (x, y) => {
+  if (!frameElementOf || WIN === WIN.parent) return false;
+  for (let win = WIN, depth = 0; win !== win.parent && depth < 10; depth += 1) {
+    const owner = frameElementOf.call(win);
+    if (!owner) return false;
+    const box = boxOf(owner);
+    const style = styleOf(owner);
+    x += box.left + parseFloat(style.borderLeftWidth) + parseFloat(style.paddingLeft);
+    y += box.top + parseFloat(style.borderTopWidth) + parseFloat(style.paddingTop);
+    win = win.parent;
+    if (documentPoint(win.document, x, y) !== owner) return true;
+  }
+  return false;
+};
+
+const clip = (box) => ({
+  left: Math.max(0, box.left), top: Math.max(0, box.top), right: Math.min(WIN.innerWidth, box.right), bottom: Math.min(WIN.innerHeight, box.bottom),
+});
+
+const pointsIn = (box) => {
+  const seen = clip(box);
+  const [width, height] = [seen.right - seen.left, seen.bottom - seen.top];
+  if (width < 1 || height < 1) return [];
+  const at = (fx, fy) => [seen.left + width * fx, seen.top + height * fy];
+  return [at(0.5, 0.5), at(0.25, 0.5), at(0.75, 0.5), at(0.5, 0.25), at(0.5, 0.75)];
+};
+
+const targetBoxes = (el, accepted) => {
+  const boxes = [];
+  for (const node of [el, ...accepted]) {
+    const parts = boxesOf(node);
+    if (parts.length > 1) for (let i = 0; i < Math.min(parts.length, 4); i += 1) boxes.push(parts[i]);
+    else boxes.push(boxOf(node));
+  }
+  return boxes.filter((box) => box.width >= 1 && box.height >= 1);
+};
+
+const findPoint = (el, accepted) => {
+  let blocker = null;
+  for (const box of targetBoxes(el, accepted)) {
+    for (const [x, y] of pointsIn(box)) {
+      const hit = deepHit(x, y);
+      if (hits(accepted, hit)) {
+        if (!frameCovered(x, y)) return { x, y };
+        blocker ??= documentElement(DOC);
+      } else if (hit !== null) blocker ??= hit;
+    }
+  }
+  return { blocker };
+};
+
+const sameIdentity = (left, right) => Object.keys(left).every((key) => left[key] === right[key]);
+
+const SCROLLS = ["center", "nearest", "end", "start"];
+
+// One look: either a reason why not yet, or the rectangle and the point.
+const inspect = (el, want, attempt) => {
+  if (!isConnected(el)) return { why: "detached" };
+  const accepted = acceptedFor(el);
+  const shown = visibleControl(el) || [...accepted].some((node) => node !== el && visibleControl(node));
+  if (!shown) return { why: "not_visible" };
+  const disabled = isDisabled(el);
+  if (disabled !== null) return { why: "disabled", detail: disabled };
+  if (want.editable && !isTypable(el)) return { why: "not_editable" };
+  let spot = findPoint(el, accepted);
+  if (spot.x === undefined) {
+    scrollIntoView(el, { block: SCROLLS[attempt % SCROLLS.length], inline: "nearest", behavior: "instant" });
+    spot = findPoint(el, accepted);
+  }
+  if (spot.x === undefined) return { why: spot.blocker === null ? "not_visible" : "obstructed", blocker: spot.blocker };
+  const box = boxOf(el);
+  return { spot, rect: [box.left, box.top, box.width, box.height] };
+};
+
+const nextFrame = () =>
+  new Promise((resolve) => {
+    const timer = later(resolve, 60);
+    frame(() => {
+      never(timer);
+      resolve();
+    });
+  });
+const pause = (millis) => new Promise((resolve) => later(resolve, millis));
+
+const pick = (want) => {
+  if (want.node !== undefined && want.node !== null) {
+    const el = nodeOf(want.node);
+    return el === null || !isConnected(el) ? { state: "gone" } : { el };
+  }
+  let found;
+  try {
+    found = select(want.selector);
+  } catch (error) {
+    if (error instanceof SelectorError) return { state: "invalid", message: error.message };
+    throw error;
+  }
+  const shown = found.filter((el) => visibleControl(el) || [...acceptedFor(el)].some((node) => node !== el && visibleControl(node)));
+  if (want.nth !== undefined && want.nth !== null)
+    return want.nth < shown.length ? { el: shown[want.nth] } : { state: "not_found", matchCount: shown.length };
+  if (shown.length > 1) return { state: "ambiguous", list: shown };
+  if (shown.length === 1) return { el: shown[0] };
+  return found.length ? { el: found[0], several: found.length } : { state: "not_found", matchCount: 0 };
+};
+
+const wordsOf = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]{2,}/gu) ?? []);
+const nearMatches = (selector, places) => {
+  const wanted = wordsOf(selector);
+  const scored = [];
+  const seen = collect(DOC);
+  for (const el of seen.controls.slice(0, 1500)) {
+    if (!visibleControl(el)) continue;
+    const facts = identityOf(el, places);
+    let score = 0;
+    for (const word of wordsOf(`${facts.tag} ${facts.role} ${facts.name} ${facts.id} ${facts.testid} ${facts.nameAttr}`)) if (wanted.has(word)) score += 1;
+    if (score > 0) scored.push([score, el]);
+  }
+  scored.sort((left, right) => right[0] - left[0]);
+  return scored.slice(0, 3).map(([, el]) => factsOf(el, places));
+};
+
+const unready = (look, el, places) => ({
+  state: "unready", why: look.why, detail: look.detail ?? null, element: isConnected(el) ? factsOf(el, places) : null,
+  blocker: look.blocker ? factsOf(describable(look.blocker), places) : null,
+});
+
+// Name the layer rather than the speck of it that was hit.
+const describable = (el) => closest(el, (node) => INTERACTIVE.has(roleOf(node)) || DIALOG_ROLES.has(roleOf(node)) || attr(node, "id")) ?? el;
+
+questions.prepare = async (want) => {
+  const end = now() + (want.waitMs ?? 0);
+  let attempt = 0;
+  let outcome = null;
+  for (;;) {
+    const places = makePlaces();
+    const picked = pick(want);
+    if (picked.state === "invalid" || picked.state === "ambiguous" || picked.state === "gone") {
+      const list = (picked.list ?? []).slice(0, 5).map((el) => factsOf(el, places));
+      return { state: picked.state, message: picked.message ?? "", matchCount: picked.list?.length ?? 0, candidates: list };
+    }
+    if (picked.el) {
+      const el = picked.el;
+      if (want.expect && !sameIdentity(want.expect, identityOf(el, places))) return { state: "identity_changed" };
+      const first = inspect(el, want, attempt);
+      if (first.spot) {
+        await nextFrame();
+        const second = inspect(el, want, attempt);
+        const identity = isConnected(el) ? identityOf(el, makePlaces()) : null;
+        if (want.expect && (identity === null || !sameIdentity(want.expect, identity))) return { state: "identity_changed" };
+        if (second.spot && second.rect.every((value, index) => Math.abs(value - first.rect[index]) < 0.5)) return ready(el, second, want);
+        outcome = unready(second.spot ? { why: "unstable" } : second, el, places);
+      } else outcome = unready(first, el, places);
+    } else outcome = { state: "not_found", matchCount: picked.matchCount };
+    attempt += 1;
+    if (now() >= end || outcome.why === "not_editable") break;
+    await pause(Math.min(100, Math.max(0, end - now())));
+  }
+  if (outcome.state === "not_found") outcome.near = want.selector ? nearMatches(want.selector, makePlaces()) : [];
+  return outcome;
+};
+
+const ready = (el, look, want) => {
+  const places = makePlaces();
+  const offset = frameOffset();
+  raise(el, want.editable ? "type" : "click");
+  startTracking(el);
+  const anchor = closest(el, (node) => tagOf(node) === "a" && hasAttribute(node, "href"));
+  return {
+    state: "ready", x: look.spot.x + offset.x, y: look.spot.y + offset.y, element: factsOf(el, places),
+    acting: commitFacts(el, places), standing, href: anchor === null ? null : cut(anchorHref(anchor), 2000),
+    secret: isSecret(el), url: WIN.location.href, recentPaths: recentPaths(),
+  };
+};
+
+// Paths fetched in the last five seconds: a poll that happens to fall into the window is not an effect.
+const resources = performance.getEntriesByType.bind(performance);
+const recentPaths = () => {
+  const since = now() - 5000;
+  const paths = new Set();
+  for (const entry of resources("resource").slice(-200)) {
+    if (entry.startTime < since) continue;
+    try {
+      paths.add(new URL(entry.name).pathname);
+    } catch {
+      continue;
+    }
+  }
+  return [...paths].slice(0, 50);
+};
+
+// -- refs
+
+questions.ref = ({ node, expect }) => {
+  const places = makePlaces();
+  const el = nodeOf(node);
+  if (el !== null && isConnected(el)) return { url: WIN.location.href, node: factsOf(el, places), matches: [] };
+  const found = [];
+  const seen = collect(DOC);
+  const pool = expect.tag === "iframe" ? seen.frames : seen.controls;
+  for (const other of pool) {
+    if (tagOf(other) !== expect.tag || roleOf(other) !== expect.role) continue;
+    if (sameIdentity(expect, identityOf(other, places))) found.push(factsOf(other, places));
+    if (found.length >= 5) break;
+  }
+  return { url: WIN.location.href, node: null, matches: found };
+};
+
+questions.find = ({ selector, nth = null, limit = 5 }) => {
+  const places = makePlaces();
+  const picked = pick({ selector, nth });
+  if (picked.state) {
+    const list = (picked.list ?? []).slice(0, limit).map((el) => factsOf(el, places));
+    const near = picked.state === "not_found" ? nearMatches(selector, places) : [];
+    return { state: picked.state, message: picked.message ?? "", matchCount: picked.matchCount ?? picked.list?.length ?? 0, candidates: list, near };
+  }
+  return { state: "found", element: factsOf(picked.el, places) };
+};
+
+// -- typing
+
+const focusOn = uncurry(HTMLElement.prototype.focus);
+const selectInput = uncurry(HTMLInputElement.prototype.select);
+const selectArea = uncurry(HTMLTextAreaElement.prototype.select);
+const inputRange = uncurry(HTMLInputElement.prototype.setSelectionRange);
+const areaRange = uncurry(HTMLTextAreaElement.prototype.setSelectionRange);
+const selection = WIN.getSelection.bind(WIN);
+
+const caretToEnd = (el) => {
+  const tag = tagOf(el);
+  const end = rawValue(el).length;
+  if (tag === "textarea") areaRange(el, end, end);
+  else if (tag === "input") {
+    try {
+      inputRange(el, end, end);
+    } catch {
+      // Number and email fields have no caret to set; the browser puts it at the end on focus.
+      return;
+    }
+  } else {
+    const chosen = selection();
+    chosen.selectAllChildren(el);
+    chosen.collapseToEnd();
+  }
+};
+
+questions.focus = ({ clear }) => {
+  const el = shield.armed?.target;
+  if (!el || !isConnected(el)) return { focused: false };
+  focusOn(el, { preventScroll: true });
+  const active = deepActive();
+  if (active === null || !composedContains(el, active)) return { focused: false };
+  shield.armed.before = clear ? "" : rawValue(el);
+  if (!clear) caretToEnd(el);
+  else if (tagOf(el) === "input") selectInput(el);
+  else if (tagOf(el) === "textarea") selectArea(el);
+  else selection().selectAllChildren(el);
+  return { focused: true, empty: rawValue(el) === "" };
+};
+
+const plain = (text) => text.replace(/\r\n?/g, "\n").replace(/\u00a0/g, " ");
+
+const readBack = (el, expected) => {
+  const editable = tagOf(el) !== "input" && tagOf(el) !== "textarea";
+  const value = plain(rawValue(el));
+  const same = editable ? value.replace(/\n+$/, "").replace(/\n{2,}/g, "\n") === plain(expected).replace(/\n+$/, "").replace(/\n{2,}/g, "\n") : value === plain(expected);
+  return { matches: same, value: isSecret(el) ? "•••" : cut(value.toWellFormed(), 200), secret: isSecret(el), chars: value.length };
+};
+
+questions.readBack = async ({ text, frames = 1 }) => {
+  const el = shield.armed?.target;
+  if (!el) return { lost: true };
+  for (let i = 0; i < frames; i += 1) await nextFrame();
+  if (!isConnected(el)) return { lost: true };
+  return readBack(el, (shield.armed.before ?? "") + text);
+};

@@ -1,0 +1,266 @@
+"""The browser process: started on first use, relaunched after death, released when nobody needs it."""
+
+import logging
+import os
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import anyio.to_thread
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import Error, Playwright, async_playwright
+
+from nova_mcp.browser.claims import is_live
+from nova_mcp.browser.discovery import Found, find_browser, this_machine
+from nova_mcp.browser.host_lag import HostLag
+from nova_mcp.browser.leftovers import end_leftovers, write_note
+from nova_mcp.browser.page import load_bundle
+from nova_mcp.browser.sandboxes import Sandboxes
+from nova_mcp.browser.target_journal import TargetJournal
+from nova_mcp.browser.targets import PageParts, Targets
+from nova_mcp.clock import Ports
+from nova_mcp.errors import Unavailable
+from nova_mcp.policy import NavigationPolicy
+from nova_mcp.settings import BrowserSettings
+
+log = logging.getLogger(__name__)
+
+SandboxMode = Literal["on", "off", "off_root"]
+
+MAX_RELAUNCHES = 3
+RELAUNCH_WINDOW_MS = 60_000
+CHECK_S = 1.0
+_QUIET = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeInfo:
+    """What runs, as far as it runs."""
+
+    browser: str | None
+    version: str | None
+    headless: bool
+    chromium_sandbox: SandboxMode
+    remote: bool
+
+
+def sandbox_mode(setting: Literal["auto", "on", "off"], uid: int | None) -> SandboxMode:
+    """Chromium refuses its sandbox to root, so `auto` turns it off there and says so."""
+    if setting != "auto":
+        return setting
+    return "off_root" if uid == 0 else "on"
+
+
+def launch_args(*, headless: bool) -> tuple[str, ...]:
+    return (*_QUIET, "--disable-gpu") if headless else _QUIET
+
+
+def may_launch(earlier_ms: tuple[float, ...], now_ms: float) -> bool:
+    """The first start and three relaunches within a minute; a browser that keeps dying is left alone."""
+    recent = sum(1 for at in earlier_ms if now_ms - at < RELAUNCH_WINDOW_MS)
+    return recent <= MAX_RELAUNCHES
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserHome:
+    """Where the browser keeps its notes, whose it is, and what else it is started with."""
+
+    data_dir: Path
+    server_id: str
+    extra_args: tuple[str, ...] = ()
+
+
+class Browser:
+    """The facade the rest of Nova holds: one Chromium, its sandboxes and its tabs."""
+
+    def __init__(
+        self,
+        settings: BrowserSettings,
+        home: BrowserHome,
+        journal: TargetJournal,
+        policy: NavigationPolicy,
+        ports: Ports,
+    ) -> None:
+        self._settings = settings
+        self._home = home
+        self._ports = ports
+        self.policy = policy
+        self.lag = HostLag(ports.clock.monotonic_ms)
+        self.sandboxes = Sandboxes(self.start, journal, ports, settings.viewport)
+        self.targets = Targets(self.sandboxes, journal, ports, PageParts(load_bundle(), policy, self.lag))
+        self._starting = anyio.Lock()
+        self._playwright: Playwright | None = None
+        self._chromium: Chromium | None = None
+        self._found: Found | None = None
+        self._launches: deque[float] = deque(maxlen=MAX_RELAUNCHES + 1)
+        self._note: Path | None = None
+        self._used_ms = ports.clock.now_ms()
+
+    @property
+    def running(self) -> bool:
+        return self._chromium is not None and self._chromium.is_connected()
+
+    @property
+    def info(self) -> RuntimeInfo:
+        return RuntimeInfo(
+            browser=None if self._found is None else str(self._found.path),
+            version=None if self._chromium is None else self._chromium.version,
+            headless=not self._settings.headed,
+            chromium_sandbox=sandbox_mode(self._settings.chromium_sandbox, _uid()),
+            remote=self._settings.cdp_endpoint is not None,
+        )
+
+    # -- starting
+
+    async def warm(self) -> None:
+        """Start the driver alone, so that the first page comes sooner; no browser yet."""
+        async with self._starting:
+            await self._driver()
+
+    async def _driver(self) -> Playwright:
+        if self._playwright is None:
+            await anyio.to_thread.run_sync(end_leftovers, self._home.data_dir)
+            self._playwright = await async_playwright().start()
+        return self._playwright
+
+    async def start(self) -> Chromium:
+        """The running browser; launched when there is none."""
+        self._used_ms = self._ports.clock.now_ms()
+        if self._chromium is not None and self._chromium.is_connected():
+            return self._chromium
+        async with self._starting:
+            if self._chromium is not None and self._chromium.is_connected():
+                return self._chromium
+            now = self._ports.clock.monotonic_ms()
+            if not may_launch(tuple(self._launches), now):
+                raise Unavailable(
+                    "browser.restart_limit",
+                    "The browser ended more than three times within a minute.",
+                    "Wait a minute; then look at the machine's memory and the browser's own log.",
+                    retry_after_ms=RELAUNCH_WINDOW_MS,
+                )
+            self._launches.append(now)
+            driver = await self._driver()
+            chromium = await (self._connect(driver) if self._settings.cdp_endpoint else self._launch(driver))
+            chromium.on("disconnected", self._on_disconnected)
+            self._chromium = chromium
+            return chromium
+
+    async def _launch(self, driver: Playwright) -> Chromium:
+        found = find_browser(self._settings.executable, this_machine(driver.chromium.executable_path))
+        headless = not self._settings.headed
+        mode = sandbox_mode(self._settings.chromium_sandbox, _uid())
+        if mode == "off_root":
+            log.warning("running as root: Chromium's own sandbox is off")
+        try:
+            chromium = await driver.chromium.launch(
+                executable_path=found.path,
+                headless=headless,
+                chromium_sandbox=mode == "on",
+                args=(*launch_args(headless=headless), *self._home.extra_args),
+                # Signals belong to the server, which closes the browser in order.
+                handle_sigint=False,
+                handle_sigterm=False,
+                handle_sighup=False,
+            )
+        except Error as error:
+            raise _launch_failed(str(found.path), error) from error
+        self._found = found
+        self._note = await self._write_note(chromium)
+        return chromium
+
+    async def _connect(self, driver: Playwright) -> Chromium:
+        endpoint = self._settings.cdp_endpoint or ""
+        try:
+            return await driver.chromium.connect_over_cdp(endpoint)
+        except Error as error:
+            if self._launches and len(self._launches) > 1:
+                raise Unavailable(
+                    "sandbox.node_lost",
+                    "The remote browser does not answer any more.",
+                    "Start it again or correct --cdp-endpoint.",
+                    retry_after_ms=5000,
+                ) from error
+            raise _launch_failed(endpoint, error) from error
+
+    async def _write_note(self, chromium: Chromium) -> Path | None:
+        try:
+            session = await chromium.new_browser_cdp_session()
+            processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
+            await session.detach()
+        except Error:
+            return None
+        pid = next((int(process["id"]) for process in processes if process["type"] == "browser"), None)
+        if pid is None:
+            return None
+        return await anyio.to_thread.run_sync(write_note, self._home.data_dir, self._home.server_id, pid)
+
+    # -- ending
+
+    def _on_disconnected(self, chromium: Chromium) -> None:
+        if chromium is self._chromium:
+            self._chromium = None
+            self.sandboxes.browser_gone()
+            self.targets.browser_gone()
+
+    async def release(self) -> None:
+        """Close the browser; tabs keep their ids and come back when they are navigated or reloaded."""
+        async with self._starting:
+            chromium = self._chromium
+            if chromium is None:
+                return
+            self._on_disconnected(chromium)
+            # A wanted end is no death.
+            self._launches.clear()
+            try:
+                await chromium.close()
+            except Error:
+                log.debug("the browser was gone before it could be closed")
+            if self._note is not None:
+                self._note.unlink(missing_ok=True)
+                self._note = None
+
+    async def aclose(self) -> None:
+        """End the browser and the driver."""
+        await self.targets.flush_moves()
+        await self.release()
+        if self._playwright is not None:
+            driver, self._playwright = self._playwright, None
+            await driver.stop()
+
+    async def run(self) -> None:
+        """Background care until cancelled: heartbeat, journal, release after idle time."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.lag.run)
+            while True:
+                await anyio.sleep(CHECK_S)
+                await self.targets.flush_moves()
+                if self.running and self.idle_since() >= self._settings.idle_release_s * 1000:
+                    await self.release()
+
+    def idle_since(self) -> int:
+        """Milliseconds since the browser was last needed; 0 while somebody holds a tab."""
+        now = self._ports.clock.now_ms()
+        if any(is_live(tab.lease, now) or tab.lock.held for tab in self.targets):
+            return 0
+        return now - max([self._used_ms, *(tab.last_activity_ms for tab in self.targets)])
+
+
+def _uid() -> int | None:
+    return os.getuid() if hasattr(os, "getuid") else None
+
+
+def _launch_failed(what: str, error: Error) -> Unavailable:
+    reason = next((line.strip() for line in error.message.splitlines() if line.strip()), "no reason given")
+    return Unavailable(
+        "browser.launch_failed",
+        f'The browser "{what}" did not start: {reason[:200]}',
+        "Start it by hand to see why, or choose another with --browser or NOVA_BROWSER.",
+    )

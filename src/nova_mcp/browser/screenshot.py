@@ -1,0 +1,318 @@
+"""Pictures of a page: scaled by the browser, secrets covered before encoding, kept for a day."""
+
+import base64
+import hashlib
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from nova_mcp.browser.channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.tab import Tab
+from nova_mcp.errors import NotFound, Unavailable
+from nova_mcp.observation.model import Json
+
+ImageFormat = Literal["jpeg", "png"]
+
+FOLDER = "screenshots"
+MAX_HEIGHT_PX = 20_000
+MAX_AREA_PX = 20_000_000
+INLINE_LIMIT_BYTES = 1_000_000
+KEEP_MS = 24 * 3600 * 1000
+KEEP_BYTES = 500_000_000
+CAPTURE_MS = 10_000
+
+# Covers what must not be in a picture. The sheet goes into every open shadow tree; where a page's own inline rule is
+# stronger, the field itself is changed and changed back afterwards.
+_COVER = """(() => {
+  const SECRET = 'input[type=password],input[autocomplete~="one-time-code"],input[autocomplete^="cc-"]';
+  const RULES = "color:transparent!important;-webkit-text-fill-color:transparent!important;" +
+    "-webkit-text-security:none!important;background:#777!important;text-shadow:none!important;" +
+    "caret-color:transparent!important;transition:none!important;animation:none!important";
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(`${SECRET}{${RULES}}`);
+  const all = (root) =>
+    (root instanceof Document ? Document.prototype : DocumentFragment.prototype).querySelectorAll.call(root, "*");
+  const shadow = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
+  const matches = Element.prototype.matches;
+  const sheetsOf = (root) => Object.getOwnPropertyDescriptor(
+    root instanceof Document ? Document.prototype : ShadowRoot.prototype, "adoptedStyleSheets");
+  const roots = [], fields = [], inline = [];
+  const visit = (root) => {
+    roots.push(root);
+    for (const el of all(root)) {
+      if (matches.call(el, SECRET)) fields.push(el);
+      const inner = shadow.call(el);
+      if (inner) visit(inner);
+    }
+  };
+  visit(document);
+  if (!fields.length) return 0;
+  for (const root of roots) sheetsOf(root).set.call(root, [...sheetsOf(root).get.call(root), sheet]);
+  const styleOf = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "style").get;
+  for (const field of fields) {
+    if (getComputedStyle(field).webkitTextFillColor === "rgba(0, 0, 0, 0)") continue;
+    const style = styleOf.call(field), name = "-webkit-text-fill-color";
+    inline.push([style, name, style.getPropertyValue(name), style.getPropertyPriority(name)]);
+    style.setProperty(name, "transparent", "important");
+  }
+  globalThis[Symbol.for("nova.cover")] = () => {
+    for (const root of roots)
+      sheetsOf(root).set.call(root, [...sheetsOf(root).get.call(root)].filter((one) => one !== sheet));
+    for (const [style, name, value, priority] of inline) {
+      style.removeProperty(name);
+      if (value) style.setProperty(name, value, priority);
+    }
+  };
+  return fields.length;
+})()"""
+_UNCOVER = "globalThis[Symbol.for('nova.cover')]?.(), globalThis[Symbol.for('nova.cover')] = undefined, 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A rectangle in CSS pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShotOptions:
+    """What to picture. A clip lies in the document; `in_viewport` says it was measured on screen instead."""
+
+    format: ImageFormat = "jpeg"
+    quality: int = 60
+    max_width: int = 1024
+    full_page: bool = False
+    clip: Region | None = None
+    in_viewport: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the window stands on the document."""
+
+    viewport: Region
+    content_width: float
+    content_height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What the browser is asked for; `cut` when a full page was longer than a picture may be."""
+
+    area: Region
+    scale: float
+    beyond_viewport: bool
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """An encoded picture and its measure."""
+
+    data: bytes
+    mime_type: str
+    width: int
+    height: int
+    source_width: int
+    source_height: int
+    scale: float
+    sha256: str
+    masked_fields: int = 0
+    cut: bool = False
+
+
+def frame_shot(layout: Layout, options: ShotOptions) -> Frame | None:
+    """The area to picture and its scale; nothing when the clip holds no pixel of the document."""
+    view = layout.viewport
+    cut = False
+    if options.clip is not None:
+        clip = options.clip
+        left, top = (clip.x + view.x, clip.y + view.y) if options.in_viewport else (clip.x, clip.y)
+        area = _inside(Region(left, top, clip.width, clip.height), layout)
+    elif options.full_page:
+        area = Region(0, 0, max(1.0, layout.content_width), max(1.0, layout.content_height))
+    else:
+        area = view
+    if area.width < 1 or area.height < 1:
+        return None
+    limit = min(MAX_HEIGHT_PX, int(MAX_AREA_PX / area.width))
+    if area.height > limit:
+        area, cut = Region(area.x, area.y, area.width, limit), True
+    beyond = not _contains(view, area)
+    return Frame(area, min(1.0, options.max_width / area.width), beyond, cut)
+
+
+def _inside(clip: Region, layout: Layout) -> Region:
+    width = max(layout.content_width, layout.viewport.x + layout.viewport.width)
+    height = max(layout.content_height, layout.viewport.y + layout.viewport.height)
+    left, top = max(0.0, clip.x), max(0.0, clip.y)
+    return Region(left, top, min(clip.x + clip.width, width) - left, min(clip.y + clip.height, height) - top)
+
+
+def _contains(outer: Region, inner: Region) -> bool:
+    return (
+        inner.x >= outer.x
+        and inner.y >= outer.y
+        and inner.x + inner.width <= outer.x + outer.width
+        and inner.y + inner.height <= outer.y + outer.height
+    )
+
+
+def image_size(data: bytes) -> tuple[int, int]:
+    """Width and height as the file itself states them."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        width, height = struct.unpack(">II", data[16:24])
+        return int(width), int(height)
+    at = 2
+    while at + 9 < len(data):
+        marker, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack(">HH", data[at + 5 : at + 9])
+            return int(width), int(height)
+        at += 2 + length
+    raise ValueError("neither a PNG nor a JPEG file")
+
+
+async def capture(tab: Tab, options: ShotOptions) -> Shot:
+    """Picture a tab; fields that hold secrets are covered while it is taken."""
+    tab.require_ready()
+    frame = frame_shot(await _layout(tab), options)
+    if frame is None:
+        raise NotFound(
+            "screenshot.not_capturable",
+            "That part of the page is hidden or empty.",
+            "Choose another element or region.",
+        )
+    covered = await _cover(tab)
+    try:
+        data = await _encoded(tab, frame, options)
+    finally:
+        await _uncover(tab, covered)
+    width, height = image_size(data)
+    return Shot(
+        data=data,
+        mime_type=f"image/{options.format}",
+        width=width,
+        height=height,
+        source_width=round(frame.area.width),
+        source_height=round(frame.area.height),
+        scale=round(frame.scale, 4),
+        sha256=hashlib.sha256(data).hexdigest(),
+        masked_fields=sum(covered.values()),
+        cut=frame.cut,
+    )
+
+
+async def _layout(tab: Tab) -> Layout:
+    metrics = await tab.channel.send("Page.getLayoutMetrics")
+    view, content = metrics["cssVisualViewport"], metrics["cssContentSize"]
+    return Layout(
+        Region(view["pageX"], view["pageY"], view["clientWidth"], view["clientHeight"]),
+        content["width"],
+        content["height"],
+    )
+
+
+async def _encoded(tab: Tab, frame: Frame, options: ShotOptions) -> bytes:
+    area = frame.area
+    clip = {"x": area.x, "y": area.y, "width": area.width, "height": area.height, "scale": frame.scale}
+    request: dict[str, Json] = {
+        "format": options.format,
+        "clip": {**clip},
+        "captureBeyondViewport": frame.beyond_viewport,
+    }
+    if options.format == "jpeg":
+        request["quality"] = options.quality
+    answer = await tab.channel.send("Page.captureScreenshot", request, timeout_ms=CAPTURE_MS)
+    return base64.b64decode(answer["data"])
+
+
+async def _cover(tab: Tab) -> dict[str, int]:
+    covered: dict[str, int] = {}
+    for frame_id in await tab.channel.frame_ids():
+        try:
+            count = await tab.channel.evaluate(_COVER, frame_id=frame_id)
+        except (DocumentChanged, NotFound, PageScriptError):
+            # The frame left meanwhile; what is not there is not in the picture.
+            continue
+        if isinstance(count, int) and count:
+            covered[frame_id] = count
+    return covered
+
+
+async def _uncover(tab: Tab, covered: dict[str, int]) -> None:
+    for frame_id in covered:
+        try:
+            await tab.channel.evaluate(_UNCOVER, frame_id=frame_id)
+        except (DocumentChanged, NotFound, PageScriptError, Unavailable):
+            continue
+
+
+# -- keeping
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A stored picture."""
+
+    name: str
+    size: int
+    made_at_ms: int
+
+
+def outdated(kept: Sequence[Kept], now_ms: int) -> tuple[str, ...]:
+    """Which pictures go: those older than a day, then the oldest beyond the allowed total."""
+    gone: list[str] = []
+    total = 0
+    for one in sorted(kept, key=lambda one: (-one.made_at_ms, one.name)):
+        total += one.size
+        if now_ms - one.made_at_ms > KEEP_MS or total > KEEP_BYTES:
+            total -= one.size
+            gone.append(one.name)
+    return tuple(gone)
+
+
+class ScreenshotShelf:
+    """The folder of pictures; blocking, so call it from a worker thread."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._folder = data_dir / FOLDER
+
+    def put(self, shot_id: str, shot: Shot, now_ms: int) -> Path:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / f"{shot_id}.{shot.mime_type.removeprefix('image/')}"
+        draft = path.with_suffix(".part")
+        draft.write_bytes(shot.data)
+        draft.chmod(0o600)
+        draft.replace(path)
+        self.prune(now_ms)
+        return path
+
+    def find(self, shot_id: str) -> Path | None:
+        """The file behind `nova://screenshot/<id>`; ids are hex, so nothing else is looked up."""
+        if not shot_id or any(c not in "0123456789abcdef" for c in shot_id):
+            return None
+        return next((path for path in self._folder.glob(f"{shot_id}.*") if path.suffix in (".jpeg", ".png")), None)
+
+    def prune(self, now_ms: int) -> int:
+        kept = [Kept(path.name, at.st_size, int(at.st_mtime * 1000)) for path, at in self._files()]
+        names = outdated(kept, now_ms)
+        for name in names:
+            (self._folder / name).unlink(missing_ok=True)
+        return len(names)
+
+    def _files(self) -> list[tuple[Path, os.stat_result]]:
+        found = []
+        for path in self._folder.glob("*.*"):
+            try:
+                found.append((path, path.stat()))
+            except FileNotFoundError:
+                continue
+        return found

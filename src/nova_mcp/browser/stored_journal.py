@@ -1,0 +1,43 @@
+"""The memory of target ids, kept in the store."""
+
+from nova_mcp.browser import journal
+from nova_mcp.browser.target_journal import EndReason, LastSeen, TargetKind, TargetOpened
+from nova_mcp.observation.model import ServerId
+from nova_mcp.storage.engine import Database
+from nova_mcp.urls import redact_query
+
+
+class StoredJournal:
+    """Implements `TargetJournal` for one server on a shared store."""
+
+    def __init__(self, db: Database, server_id: ServerId, *, keep_raw_urls: bool) -> None:
+        self._db = db
+        self._server_id = server_id
+        self._keep_raw_urls = keep_raw_urls
+
+    def _kept(self, url: str) -> str:
+        return url if self._keep_raw_urls else redact_query(url)
+
+    async def next_number(self, kind: TargetKind) -> int:
+        return await self._db.write(journal.next_id, kind)
+
+    async def opened(self, event: TargetOpened) -> None:
+        row = journal.OpenedTarget(
+            target_id=event.target_id,
+            sandbox_id=event.sandbox_id,
+            server_id=self._server_id,
+            principal=event.principal,
+            url=self._kept(event.url),
+            opened_at_ms=event.at_ms,
+        )
+        await self._db.write(journal.target_opened, row)
+
+    async def moved(self, target_id: str, url: str, at_ms: int) -> None:
+        await self._db.write(journal.target_moved, target_id, self._kept(url))
+
+    async def ended(self, target_id: str, reason: EndReason, at_ms: int) -> None:
+        await self._db.write(journal.target_ended, target_id, at_ms, reason)
+
+    async def last_seen(self, principal: str, target_id: str) -> LastSeen | None:
+        row = await self._db.read(journal.last_seen, principal, target_id)
+        return None if row is None else LastSeen(row.url or "", row.ended_at_ms, row.end_reason)

@@ -1,0 +1,71 @@
+"""The list of commands; a command's module is imported when the command is used or its help is shown."""
+
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+import nova_mcp
+
+COMMANDS: dict[str, str] = {
+    "serve": "Serve MCP on stdin and stdout, or over HTTP; an MCP client starts this.",
+    "setup": "Find or install a Chromium, add Nova to a client, try it out, and suggest a first prompt.",
+    "doctor": "Check browser, store, ledger and data folder; exit code 1 when something essential is broken.",
+    "watch": "Watch calls as they are recorded. Keys: s emergency stop, r resume, q quit.",
+    "stop": "Stop every agent at once: running calls are cancelled, new ones refused, until `nova resume`.",
+    "resume": "Lift the emergency stop; agents may act again.",
+    "events": "Show recorded calls, oldest first; with --json one object per line.",
+    "ledger": "Check the evidence ledger, print its heads.",
+    "db": "Look after the store; safe beside running servers.",
+    "tools": "Show the published tools and how many tokens each costs in tools/list (an estimate).",
+}
+_MODULES = {"serve": "serve_command"}
+
+
+def load(name: str) -> Any:
+    """The command itself, with everything it needs."""
+    module = import_module(f"nova_mcp.cli.{_MODULES.get(name, name)}")
+    command = typer.main.get_command(module.app)
+    command.name = name
+    return command
+
+
+class Commands(TyperGroup):
+    """Lists commands without importing them: together they load the browser's, the store's and MCP's libraries."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, summary in COMMANDS.items():
+            self.commands[name] = TyperCommand(name, help=summary)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name else None, rest
+
+
+app = typer.Typer(
+    name="nova",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Settings: flags, then NOVA_* variables, then nova.toml in the data folder. `nova doctor` prints them.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nova {nova_mcp.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def nova(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """A real browser for AI agents, with a record of what really happened."""

@@ -1,0 +1,103 @@
+"""`nova db`: schema, retention and integrity of the store."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
+from nova_mcp.cli.store_check import store_problems
+from nova_mcp.cli.stored import opened, shown_url
+from nova_mcp.cli.terminal import EXIT_FAILED, print_json, print_table, say, size, visible
+from nova_mcp.clock import SystemClock
+from nova_mcp.observation.pruner import PruneReport, PruneRequest, prune
+from nova_mcp.observation.rules import RetentionPolicy
+from nova_mcp.settings import Settings
+from nova_mcp.storage.engine import Database
+from nova_mcp.storage.schema import current_revision
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the store; safe beside running servers.")
+
+# Bodies per transaction: a server that wants to write waits for one such step, not for the whole run.
+STEP = 500
+
+
+@app.command()
+def upgrade(data_dir: DataDir = None, store: Store = None) -> None:
+    """Create the store or bring its schema up to date; servers do the same when they start."""
+    settings = read_settings(data_dir, store)
+    with opened(settings, create=True) as database:
+        revision = database.read_sync(current_revision)
+    say(f"{shown_url(settings)} is at schema {revision}.")
+
+
+@app.command("prune")
+def prune_store(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    json: AsJson = False,
+    data_dir: DataDir = None,
+    store: Store = None,
+) -> None:
+    """Erase the bodies of calls whose time is over; the chain links stay, so the ledger still verifies."""
+    settings = read_settings(data_dir, store)
+    with opened(settings) as database, Console(stderr=True).status("Looking for old calls") as status:
+        now_ms = SystemClock().now_ms()
+        request = PruneRequest(policy=_policy(settings), dry_run=dry_run, limit=STEP)
+        erased: Counter[str] = Counter()
+        kept: Counter[str] = Counter()
+        freed = 0
+        while True:
+            report = _step(database, now_ms, request)
+            erased.update(report.erased)
+            kept.update(report.kept)
+            freed += report.bytes
+            status.update(f"{erased.total() + kept.total()} old calls looked at")
+            if report.resume is None:
+                break
+            request = replace(request, resume=report.resume)
+    _print(PruneReport(erased, kept, freed), settings, dry_run=dry_run, json=json)
+
+
+def _step(database: Database, now_ms: int, request: PruneRequest) -> PruneReport:
+    run = database.read_sync if request.dry_run else database.write_sync
+    return run(prune, now_ms, request)
+
+
+def _policy(settings: Settings) -> RetentionPolicy:
+    days = settings.retention
+    return RetentionPolicy(ended_days=days.ended_days, gap_days=days.gap_days, other_days=days.other_days)
+
+
+def _print(report: PruneReport, settings: Settings, *, dry_run: bool, json: bool) -> None:
+    if json:
+        answer: dict[str, Any] = {"dryRun": dry_run, "total": report.total, "bytes": report.bytes}
+        print_json({**answer, "erased": dict(report.erased), "kept": dict(report.kept)})
+        return
+    days = {
+        "ended": settings.retention.ended_days,
+        "gaps": settings.retention.gap_days,
+        "other": settings.retention.other_days,
+    }
+    if report.total or report.kept:
+        rows = [(f"{rule} (after {days[rule]} days)", count) for rule, count in sorted(report.erased.items())]
+        rows += [(f"kept: {reason}", count) for reason, count in sorted(report.kept.items())]
+        print_table(("rule", "calls"), rows)
+    say(f"{report.total} bodies {'would go' if dry_run else 'erased'}, {size(report.bytes)}.")
+
+
+@app.command()
+def check(json: AsJson = False, data_dir: DataDir = None, store: Store = None) -> None:
+    """Check the database itself; changes nothing. `nova ledger verify` checks what is written in it."""
+    settings = read_settings(data_dir, store)
+    problems = store_problems(settings)
+    if json:
+        print_json({"ok": not problems, "store": shown_url(settings), "problems": problems})
+    elif problems:
+        for problem in problems:
+            say(f"BROKEN {visible(problem)}")
+    else:
+        say(f"{shown_url(settings)}: sound.")
+    if problems:
+        raise typer.Exit(EXIT_FAILED)

@@ -1,0 +1,78 @@
+"""`nova watch`: what agents do, as it happens, with a stop key."""
+
+import sys
+from collections import deque
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from nova_mcp.cli.calls import COLUMNS, POLL_S, Positions, follow, last_calls, new_calls, row
+from nova_mcp.cli.keys import NextKey, keys
+from nova_mcp.cli.options import DataDir, Store, read_settings
+from nova_mcp.cli.stop_file import remove_stop, write_stop
+from nova_mcp.cli.stored import opened, shown_url
+from nova_mcp.cli.terminal import on_terminal, rich_table, say, visible
+from nova_mcp.observation.reader import EventFilter
+from nova_mcp.observation.store import StoredCall
+from nova_mcp.settings import Settings
+from nova_mcp.storage.engine import Database
+
+app = typer.Typer(add_completion=False)
+
+SHOWN = 200
+
+
+@app.command()
+def watch(data_dir: DataDir = None, store: Store = None) -> None:
+    """Watch calls as they are recorded. Keys: s emergency stop, r resume, q quit."""
+    settings = read_settings(data_dir, store)
+    with opened(settings, create=True) as database:
+        calls, positions = last_calls(database, EventFilter(limit=SHOWN))
+        try:
+            if on_terminal() and sys.stdin.isatty():
+                with keys() as next_key:
+                    _live(database, settings, _Screen(calls, positions), next_key)
+            else:
+                for call in follow(database, EventFilter(), positions):
+                    say("\t".join(visible(cell) for cell in row(call)))
+        except KeyboardInterrupt:
+            return
+
+
+class _Screen:
+    """The calls in view and how far the ledger was read."""
+
+    def __init__(self, calls: list[StoredCall], positions: Positions) -> None:
+        self.calls = deque(calls, maxlen=SHOWN)
+        self.positions = positions
+
+    def refresh(self, database: Database) -> None:
+        fresh, self.positions = new_calls(database, EventFilter(), self.positions)
+        self.calls.extend(fresh)
+
+    def render(self, settings: Settings, height: int) -> Group:
+        stopped = settings.stop_file.exists()
+        state = Text("STOPPED: every call is refused", "bold red") if stopped else Text("running", "green")
+        head = Text.assemble(("Nova ", "bold"), shown_url(settings), "  ", state)
+        foot = Text("r resume  q quit" if stopped else "s emergency stop  q quit", "dim")
+        rows = [row(call) for call in self.calls][-max(1, height - 6) :]
+        return Group(head, rich_table(COLUMNS, rows) if rows else Text("No calls yet.", "dim"), foot)
+
+
+def _live(database: Database, settings: Settings, screen: _Screen, next_key: NextKey) -> None:
+    console = Console()
+    with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
+        while True:
+            screen.refresh(database)
+            live.update(screen.render(settings, console.height), refresh=True)
+            match next_key(POLL_S):
+                case "s":
+                    write_stop(settings.stop_file, "nova watch")
+                case "r":
+                    remove_stop(settings.stop_file)
+                case "q" | "\x03" | "\x04":
+                    return
+                case _:
+                    continue

@@ -1,0 +1,1 @@
+"""The practice site and the scripted agent behind `nova demo`."""

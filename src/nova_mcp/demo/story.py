@@ -1,0 +1,137 @@
+"""A scripted agent that uses Nova through MCP, chapter by chapter, and checks what each one claims."""
+
+import shutil
+import sqlite3
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from nova_mcp.demo.site import PracticeSite
+from nova_mcp.observation.auditor import Finding, verify
+from nova_mcp.observation.store import heads
+from nova_mcp.storage.engine import Database
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One scene: what is asked, what came back, and whether that is what should have happened."""
+
+    title: str
+    outcome: str
+    as_expected: bool
+
+
+@dataclass(slots=True)
+class Stage:
+    """The agent's side of the connection."""
+
+    client: Client
+    site: PracticeSite
+    chapters: list[Chapter]
+    say: Say
+
+    async def call(self, tool: str, **arguments: Any) -> tuple[dict[str, Any], str]:
+        answer = await self.client.call_tool(f"nova.{tool}", arguments)
+        text = "".join(block.text for block in answer.content if block.type == "text")
+        return answer.structured_content or {}, text
+
+    def tell(self, title: str, outcome: str, *, expected: bool) -> None:
+        self.chapters.append(Chapter(title, outcome, expected))
+        self.say(f"{'✓' if expected else '✗'} {title}: {outcome}")
+
+
+async def _look(stage: Stage) -> None:
+    opened, text = await stage.call("navigate", url=stage.site.base_url + "/")
+    stage.tell(
+        "open a page", text.splitlines()[0], expected=opened.get("status") == "ok" and opened["httpStatus"] == 200
+    )
+    seen, text = await stage.call("perceive")
+    button = next((line for line in text.splitlines() if '"Add to cart"' in line), "")
+    stage.tell("look at it", button or "no button seen", expected=seen.get("ok") is True and bool(button))
+
+
+async def _act(stage: Stage) -> None:
+    clicked, text = await stage.call("click_selector", selector="#add")
+    count = stage.site.received["POST /api/cart"]
+    right = clicked.get("actionDispatched") is True and clicked.get("verifyState") == "likely" and count == 1
+    stage.tell("click, and see what it did", text.splitlines()[0], expected=right)
+    typed, text = await stage.call("type_selector", selector="#search", text="kettle")
+    stage.tell("type, and read it back", text.splitlines()[0], expected=typed.get("verifyState") == "verified")
+    read, text = await stage.call("read_text")
+    stage.tell("read the page", "1 item in your cart", expected="1 item in your cart" in text and read["ok"] is True)
+
+
+async def _not_fooled(stage: Stage) -> None:
+    await stage.call("navigate", url=stage.site.base_url + "/covered")
+    await stage.call("perceive")
+    refused, _ = await stage.call("click_selector", selector="#add", timeoutMs=500)
+    _, after = await stage.call("read_text")
+    untouched = "took the click" not in after and "added" not in after
+    reason = str(refused.get("reasonCode"))
+    right = reason == "action.obstructed" and refused.get("actionDispatched") is False and untouched
+    stage.tell("a covered button", f"{reason}, nothing was clicked", expected=right)
+
+
+async def _not_bought(stage: Stage) -> None:
+    await stage.call("navigate", url=stage.site.base_url + "/checkout")
+    await stage.call("perceive")
+    blocked, _ = await stage.call("click_selector", selector="#order")
+    orders = stage.site.received["POST /api/order"]
+    reason = str(blocked.get("reasonCode"))
+    right = reason == "guarded_commit.missing_contract" and orders == 0
+    stage.tell("an order nobody vouched for", f"{reason}, orders received: {orders}", expected=right)
+
+
+async def _bad_input(stage: Stage) -> None:
+    wrong, _ = await stage.call("navigate", url="javascript:alert(1)")
+    stage.tell(
+        "a javascript: address", str(wrong.get("message")), expected=wrong.get("reasonCode") == "policy.scheme_denied"
+    )
+    wrong, _ = await stage.call("perceive", maxTokens="many")
+    stage.tell("a wrong argument", str(wrong.get("message")), expected=wrong.get("reasonCode") == "invalid_params")
+
+
+SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (_look, _act, _not_fooled, _not_bought, _bad_input)
+
+
+async def play(site: PracticeSite, data_dir: Path, say: Say) -> list[Chapter]:
+    """Run the whole story on a server of its own; every chapter says whether it went as it should."""
+    command = Path(sys.executable).with_name("nova")
+    server = StdioServerParameters(command=str(command), args=["serve", "--data-dir", str(data_dir)])
+    chapters: list[Chapter] = []
+    async with Client(stdio_client(server), mode="auto") as client:
+        stage = Stage(client, site, chapters, say)
+        for scene in SCENES:
+            await scene(stage)
+    chapters += check_ledger(data_dir / "nova.db", say)
+    return chapters
+
+
+def _audit(path: Path) -> tuple[int, list[Finding]]:
+    with Database.open(f"sqlite:///{path}") as db:
+        entries = sum(row.head_seq for row in db.read_sync(heads))
+        return entries, db.read_sync(lambda conn: list(verify(conn)))
+
+
+def check_ledger(path: Path, say: Say) -> list[Chapter]:
+    """Every call is in the chain; a copy with one changed word is caught."""
+    entries, findings = _audit(path)
+    counted = Chapter("the ledger", f"{entries} entries, chain intact", entries > 0 and not findings)
+    copy = path.with_name("tampered.db")
+    shutil.copy(path, copy)
+    with closing(sqlite3.connect(copy)) as conn, conn:
+        conn.execute("UPDATE ledger_body SET body = replace(body, 'click_selector', 'hover_selector')")
+    _, broken = _audit(copy)
+    told = f"entry {broken[0].server_seq}: {broken[0].detail}" if broken else "not noticed"
+    caught = Chapter("one word changed in a copy", told, bool(broken))
+    for chapter in (counted, caught):
+        say(f"{'✓' if chapter.as_expected else '✗'} {chapter.title}: {chapter.outcome}")
+    return [counted, caught]

@@ -1,0 +1,48 @@
+"""What can be read by address: one call's evidence, one screenshot."""
+
+import json
+import re
+from pathlib import Path
+
+import anyio.to_thread
+
+from nova_mcp.browser.screenshot import ScreenshotShelf
+from nova_mcp.observation.rules import canonical_body
+from nova_mcp.observation.store import StoredCall, get_call
+from nova_mcp.server.backend import ResourceContent
+from nova_mcp.storage.engine import Database
+
+_ADDRESS = re.compile(r"nova://(?P<kind>ledger|screenshot)/(?P<name>[A-Za-z0-9_-]{1,64})")
+
+
+class Resources:
+    """Reads what an address names; nothing for what the principal may not see."""
+
+    def __init__(self, db: Database, data_dir: Path) -> None:
+        self._db = db
+        self._shelf = ScreenshotShelf(data_dir)
+
+    async def read(self, uri: str, principal: str) -> ResourceContent | None:
+        if (address := _ADDRESS.fullmatch(uri)) is None:
+            return None
+        if address["kind"] == "ledger":
+            return await self._call(uri, address["name"], principal)
+        return await anyio.to_thread.run_sync(self._picture, uri, address["name"])
+
+    async def _call(self, uri: str, call_id: str, principal: str) -> ResourceContent | None:
+        call = await self._db.read(get_call, call_id)
+        if call is None or call.record is None or call.record.caller.principal != principal:
+            return None
+        return ResourceContent(uri, "application/json", text=evidence_json(call))
+
+    def _picture(self, uri: str, name: str) -> ResourceContent | None:
+        if (path := self._shelf.find(name)) is None:
+            return None
+        return ResourceContent(uri, f"image/{path.suffix.removeprefix('.')}", data=path.read_bytes())
+
+
+def evidence_json(call: StoredCall) -> str:
+    """A record with its place in the chain, as people and programs may read it."""
+    body = json.loads(canonical_body(call.record)) if call.record is not None else None
+    link = {"serverId": call.link.server_id, "serverSeq": call.link.server_seq, "hash": call.link.hash.hex()}
+    return json.dumps({"link": link, "record": body}, ensure_ascii=False, indent=1)

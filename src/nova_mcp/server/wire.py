@@ -1,0 +1,178 @@
+"""Standard input and output as message streams; what is not a message is answered here and never reaches the server."""
+
+import concurrent.futures
+import logging
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+from anyio.lowlevel import EventLoopToken
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.lowlevel import Server
+from mcp.shared.message import SessionMessage
+from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+from nova_mcp.server.framing import LineSplitter, Oversized, Rejected, decode, reject_oversized
+
+if sys.platform != "win32":
+    import fcntl
+
+log = logging.getLogger(__name__)
+
+Inbound = SessionMessage | Exception
+CHUNK_BYTES = 64 * 1024
+
+
+class Wire:
+    """Both directions run on daemon threads of their own: a pipe that blocks can't keep the process from ending."""
+
+    def __init__(
+        self,
+        descriptors: tuple[int, int],
+        max_bytes: int,
+        on_written: Callable[[], None],
+        on_broken: Callable[[str], None],
+    ) -> None:
+        self._in, self._out = descriptors
+        self._max_bytes = max_bytes
+        self._on_written = on_written
+        self._on_broken = on_broken
+        self._lines: queue.SimpleQueue[tuple[bytes, Callable[[OSError | None], None]]] = queue.SimpleQueue()
+        self._unanswered: set[str | int] = set()
+        self._quiet = anyio.Event()
+
+    async def run(self, server: Server[Any]) -> None:
+        """Serve until the input ends."""
+        inbound, inbound_out = anyio.create_memory_object_stream[Inbound](0)
+        outbound, outbound_out = anyio.create_memory_object_stream[SessionMessage](0)
+        token = anyio.lowlevel.current_token()
+
+        def read() -> None:
+            # The loop may end while this thread waits for input; there is nobody left to tell then.
+            with suppress(RuntimeError, concurrent.futures.CancelledError):
+                for item in lines_of(self._in):
+                    anyio.from_thread.run(self._take, item, inbound, outbound, token=token)
+                anyio.from_thread.run_sync(inbound.close, token=token)
+
+        threading.Thread(target=read, name="nova-input", daemon=True).start()
+        threading.Thread(target=self._write, name="nova-output", daemon=True).start()
+        async with anyio.create_task_group() as tg:
+            tg.start_soon(self._write_all, outbound_out)
+            try:
+                await server.run(inbound_out, outbound, server.create_initialization_options())
+            finally:
+                outbound.close()
+                inbound.close()
+
+    async def answered(self, grace_s: float) -> None:
+        """Wait until every request that was read has its answer on the wire."""
+        with anyio.move_on_after(grace_s):
+            while self._unanswered:
+                self._quiet = anyio.Event()
+                await self._quiet.wait()
+
+    async def _take(
+        self,
+        item: bytes | Oversized,
+        inbound: MemoryObjectSendStream[Inbound],
+        outbound: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        if isinstance(item, bytes) and not item.strip():
+            return
+        message = reject_oversized(item) if isinstance(item, Oversized) else decode(item, self._max_bytes)
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            if isinstance(message, Rejected):
+                log.warning("refused a message: %s", message.message)
+                error = ErrorData(code=message.code, message=message.message, data={"reasonCode": message.reason_code})
+                await outbound.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.request_id, error=error)))
+            else:
+                self._expect(message)
+                await inbound.send(SessionMessage(message))
+
+    def _expect(self, message: JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCRequest):
+            self._unanswered.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            # A cancelled request gets no answer.
+            self._settle((message.params or {}).get("requestId"))
+
+    def _settle(self, request_id: object) -> None:
+        if isinstance(request_id, str | int):
+            self._unanswered.discard(request_id)
+            self._quiet.set()
+
+    async def _write_all(self, outbound: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        token = anyio.lowlevel.current_token()
+        async with outbound:
+            async for item in outbound:
+                message = item.message
+                line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                if not await self._hand_over(line, token):
+                    self._on_broken("output closed")
+                    return
+                if isinstance(message, JSONRPCResponse | JSONRPCError):
+                    self._settle(message.id)
+                self._on_written()
+
+    async def _hand_over(self, line: bytes, token: EventLoopToken) -> bool:
+        written, failures = anyio.Event(), list[OSError]()
+
+        def report(failure: OSError | None) -> None:
+            if failure is not None:
+                failures.append(failure)
+            with suppress(RuntimeError, concurrent.futures.CancelledError):
+                anyio.from_thread.run_sync(written.set, token=token)
+
+        self._lines.put((line, report))
+        await written.wait()
+        return not failures
+
+    def _write(self) -> None:
+        while True:
+            line, report = self._lines.get()
+            view = memoryview(line)
+            try:
+                while view:
+                    view = view[os.write(self._out, view) :]
+            except OSError as error:
+                report(error)
+                return
+            report(None)
+
+
+def lines_of(descriptor: int) -> Iterator[bytes | Oversized]:
+    splitter = LineSplitter()
+    # A terminal that goes away fails to read instead of ending.
+    with suppress(OSError):
+        while chunk := os.read(descriptor, CHUNK_BYTES):
+            yield from splitter.feed(chunk)
+    if (rest := splitter.rest()) is not None:
+        yield rest
+
+
+def claim_standard_streams() -> tuple[int, int]:
+    """Move the wire to private descriptors, for good: children read an empty input, stray prints join the log."""
+    wire = _private(0), _private(1)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    empty = os.open(os.devnull, os.O_RDWR)
+    os.dup2(empty, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:
+        os.dup2(empty, 1)
+    os.close(empty)
+    return wire
+
+
+def _private(descriptor: int) -> int:
+    if sys.platform == "win32":
+        return os.dup(descriptor)
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)

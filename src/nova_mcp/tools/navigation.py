@@ -1,0 +1,245 @@
+"""Going places: open an address, back, forward, reload."""
+
+from pydantic import Field
+
+from nova_mcp.browser import navigation
+from nova_mcp.browser.navigation_report import LoadOptions, LoadState, NavigationReport
+from nova_mcp.browser.tab import Tab
+from nova_mcp.errors import FAMILIES, NovaError, Stopped
+from nova_mcp.observation.model import Json
+from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.groups import URL_LIMIT, LoadParams, OutputDetail
+from nova_mcp.tools.results import ActResult, DialogSeen, DownloadSeen, EffectSeen
+from nova_mcp.tools.spec import AgentParams, TargetParams, maybe, tool
+
+SHOWN_URL = 300
+
+
+class NavigateParams(TargetParams, LoadParams):
+    url: str = Field(max_length=URL_LIMIT, description="absolute http(s) URL")
+    force: bool = Field(default=False, description="leave even if the page asks to stay")
+    output_detail: OutputDetail = "compact"
+
+
+class HistoryParams(TargetParams, LoadParams):
+    force: bool = False
+
+
+class ReloadParams(HistoryParams):
+    hard: bool = False
+    recover: bool = Field(default=False, description="only for a stalled, crashed or lost tab")
+
+
+class TabNewParams(AgentParams, LoadParams):
+    url: str | None = Field(None, max_length=URL_LIMIT)
+    sandbox_id: str | None = Field(None, pattern=r"^[A-Z]{1,6}$")
+    activate: bool = True
+
+
+class NavigateResult(ActResult):
+    requested_url: str
+    title: str
+    http_status: int | None
+    redirects: list[str] = maybe([])
+    load_state: LoadState
+    page_epoch: int
+    message: str | None = maybe()
+    hint: str | None = maybe()
+    warnings: list[str] = maybe([])
+
+    def text(self) -> str:
+        status = f" {self.http_status}" if self.http_status is not None else ""
+        head = f'{self.target_id}{status} {self.url[:SHOWN_URL]} "{self.title[:120]}" · {self.load_state}'
+        notes = [f"{self.reason_code}: {self.message} {self.hint}"] if self.reason_code else []
+        if self.redirects:
+            notes.append(f"redirected from {self.redirects[0][:SHOWN_URL]}")
+        notes += [f"{dialog.type} dialog {dialog.answer}: {dialog.message!r}" for dialog in self.dialogs]
+        notes += [f"download {download.file_name} {download.state}" for download in self.downloads]
+        notes += [f"new tab {tab_id}" for tab_id in self.new_tab_ids]
+        return "\n".join([head, *notes, *self.warnings])
+
+
+class ReloadResult(NavigateResult):
+    recovered: bool = False
+
+
+class TabNewResult(NavigateResult):
+    created: bool = True
+    activated: bool
+
+
+def load_deadline(p: LoadParams) -> int:
+    # Reviving a dead page may take a browser start on top of the wait that was asked for.
+    return p.timeout_ms + 15_000
+
+
+def _options(p: HistoryParams | NavigateParams) -> LoadOptions:
+    return LoadOptions(p.wait_until, p.timeout_ms, p.force)
+
+
+def _failure(tab: Tab, report: NavigationReport) -> NovaError:
+    """A navigation that brought no page, under the number its reason belongs to."""
+    reason = report.reason_code or "navigation.failed"
+    family = Stopped if report.status == "blocked" else next(f for f in FAMILIES if reason in f.reasons)
+    details: dict[str, Json] = {
+        "targetId": tab.target_id,
+        "url": report.url,
+        "requestedUrl": report.requested_url,
+        "httpStatus": report.http_status,
+        "loadState": report.load_state,
+        "pageEpoch": report.page_epoch,
+    }
+    if report.net_error:
+        details["netError"] = report.net_error
+    return family(
+        reason,
+        report.message,
+        report.hint,
+        stage="dispatch" if report.dispatched else "precondition",
+        retry_after_ms=report.retry_after_ms,
+        details={**details, **report.details},
+        action_dispatched=report.dispatched,
+    )
+
+
+def _note(ctx: ToolContext, report: NavigationReport) -> None:
+    evidence = ctx.evidence
+    evidence.flags.add("navigation_intent")
+    evidence.action_dispatched = report.dispatched
+    if report.status in ("ok", "partial") and report.load_state != "none":
+        evidence.flags.add("navigation_committed")
+    evidence.verification = "verified" if report.verified else "uncertain"
+
+
+def _fields(tab: Tab, report: NavigationReport) -> dict[str, object]:
+    return {
+        "ok": report.status == "ok",
+        "status": report.status,
+        "target_id": tab.target_id,
+        "url": report.url,
+        "reason_code": report.reason_code,
+        "retryable": report.retry_after_ms is not None,
+        "retry_advice": "do_not_retry" if report.verified else "safe_to_retry",
+        "action_dispatched": report.dispatched,
+        "dispatch_proof": "host" if report.dispatched else "none",
+        "effect": EffectSeen(observed=report.load_state != "none", channels=["navigation"] if report.verified else []),
+        "verify_state": "verified" if report.verified else "uncertain",
+        "rev": tab.rev,
+        "dialogs": [DialogSeen(type=d.type, message=d.message, answer=d.answer) for d in report.dialogs],
+        "downloads": [DownloadSeen(file_name=d.file_name, state=d.state) for d in report.downloads],
+        "new_tab_ids": list(report.new_tabs),
+        "popups_closed": report.popups_closed,
+        "requested_url": report.requested_url,
+        "title": report.title,
+        "http_status": report.http_status,
+        "redirects": list(report.redirects),
+        "load_state": report.load_state,
+        "page_epoch": report.page_epoch,
+        "message": report.message or None,
+        "hint": report.hint or None,
+        "warnings": list(report.warnings),
+    }
+
+
+def _landed(ctx: ToolContext, tab: Tab, report: NavigationReport) -> dict[str, object]:
+    _note(ctx, report)
+    if report.status in ("failed", "blocked"):
+        raise _failure(tab, report)
+    return _fields(tab, report)
+
+
+@tool(
+    title="Open an address",
+    effect="navigate",
+    bundles=("core", "browser_automation"),
+    gates=("policy.domain", "claim.owner", "setup.shared_agent_id"),
+    target="optional",
+    deadline_ms=load_deadline,
+)
+async def navigate(ctx: ToolContext, p: NavigateParams) -> NavigateResult:
+    """Opens a URL in a tab (a new one if you have none) and says how it went: HTTP status, redirects, final URL."""
+    if ctx.evidence.tab is None:
+        await ctx.progress(0, None, "starting the browser")
+        ctx.evidence.tab = await ctx.browser.targets.open_tab(ctx.caller)
+    await ctx.progress(0, None, "loading")
+    report = await navigation.navigate(ctx.tab, p.url, _options(p))
+    return NavigateResult.model_validate(_landed(ctx, ctx.tab, report))
+
+
+@tool(
+    title="Go back",
+    effect="navigate",
+    bundles=("browser_automation",),
+    gates=("claim.owner",),
+    deadline_ms=load_deadline,
+)
+async def back(ctx: ToolContext, p: HistoryParams) -> NavigateResult:
+    """Goes one step back in the tab's history."""
+    report = await navigation.back(ctx.tab, _options(p))
+    return NavigateResult.model_validate(_landed(ctx, ctx.tab, report))
+
+
+@tool(
+    title="Go forward",
+    effect="navigate",
+    bundles=("browser_automation",),
+    gates=("claim.owner",),
+    deadline_ms=load_deadline,
+)
+async def forward(ctx: ToolContext, p: HistoryParams) -> NavigateResult:
+    """Goes one step forward in the tab's history."""
+    report = await navigation.forward(ctx.tab, _options(p))
+    return NavigateResult.model_validate(_landed(ctx, ctx.tab, report))
+
+
+@tool(
+    title="Reload",
+    effect="navigate",
+    bundles=("browser_automation",),
+    gates=("claim.owner",),
+    deadline_ms=load_deadline,
+)
+async def reload(ctx: ToolContext, p: ReloadParams) -> ReloadResult:
+    """Loads the page again. With recover, revives a stalled, crashed or lost tab under the same id."""
+    report = await navigation.reload(ctx.tab, _options(p), hard=p.hard, recover=p.recover)
+    return ReloadResult.model_validate({**_landed(ctx, ctx.tab, report), "recovered": report.recovered})
+
+
+@tool(
+    title="Open a tab",
+    effect="navigate",
+    bundles=("core", "browser_automation"),
+    gates=("policy.domain", "setup.shared_agent_id"),
+    target="none",
+    deadline_ms=load_deadline,
+)
+async def tab_new(ctx: ToolContext, p: TabNewParams) -> TabNewResult:
+    """Opens a new tab of yours, with a page if you give a url."""
+    await ctx.progress(0, None, "opening a tab")
+    tab = await ctx.browser.targets.open_tab(ctx.caller, p.sandbox_id, activate=p.activate)
+    ctx.evidence.tab = tab
+    report = (
+        await navigation.navigate(tab, p.url, LoadOptions(p.wait_until, p.timeout_ms))
+        if p.url is not None
+        else _blank(tab)
+    )
+    _note(ctx, report)
+    fields = _fields(tab, report)
+    if report.status in ("failed", "blocked"):
+        # The tab exists and is told, whatever became of its page.
+        fields |= {"status": "partial", "ok": False}
+    return TabNewResult.model_validate({**fields, "activated": p.activate})
+
+
+def _blank(tab: Tab) -> NavigationReport:
+    return NavigationReport(
+        status="ok",
+        reason_code=None,
+        requested_url=tab.url,
+        url=tab.url,
+        title="",
+        http_status=None,
+        load_state="load",
+        page_epoch=tab.page_epoch,
+        verified=True,
+    )

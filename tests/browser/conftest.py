@@ -1,0 +1,188 @@
+"""One real Chromium for all browser tests, a fresh sandbox per test, and a local site with bad manners."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from nova_mcp.browser.runtime import Browser, BrowserHome
+from nova_mcp.browser.target_journal import MemoryJournal
+from nova_mcp.browser.targets import Tab
+from nova_mcp.clock import system_ports
+from nova_mcp.observation.model import Caller, ServerId
+from nova_mcp.policy import NavigationPolicy
+from nova_mcp.settings import BrowserSettings
+
+PAGES = Path(__file__).resolve().parent.parent / "pages"
+TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".json": "application/json"}
+
+
+@dataclass
+class Site:
+    """The local site; remembers every request path it was asked for."""
+
+    port: int
+    seen: list[str] = field(default_factory=list)
+    methods: list[tuple[str, str]] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def url(self, path: str, host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{self.port}/{path.lstrip('/')}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    site: Site
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args: object) -> None:
+        return
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        self.site.seen.append(self.path)
+        self.site.methods.append((self.command, self.path))
+        parts = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        route = getattr(self, f"at_{parts.path.strip('/').replace('-', '_')}", None)
+        with contextlib.suppress(ConnectionError):
+            if route is not None:
+                route(query)
+            else:
+                self.file(parts.path, int(query.get("status", 200)))
+
+    def reply(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def file(self, path: str, status: int) -> None:
+        place = (PAGES / path.lstrip("/")).resolve()
+        if not place.is_relative_to(PAGES) or not place.is_file():
+            self.reply(404, b"<title>nothing</title><p>nothing here</p>", Content_Type="text/html")
+            return
+        kind = TYPES.get(place.suffix, "application/octet-stream")
+        self.reply(status, place.read_bytes(), Content_Type=kind)
+
+    def at_html(self, query: dict[str, str]) -> None:
+        """Echo a body given in the query, so that small pages need no file."""
+        body = f"<!doctype html><title>{query.get('title', 'page')}</title>{query.get('body', '')}"
+        self.reply(int(query.get("status", 200)), body.encode(), Content_Type="text/html; charset=utf-8")
+
+    def at_redirect(self, query: dict[str, str]) -> None:
+        self.reply(int(query.get("status", 302)), b"", Location=query["to"])
+
+    def at_loop(self, query: dict[str, str]) -> None:
+        self.reply(302, b"", Location="/loop")
+
+    def at_never(self, query: dict[str, str]) -> None:
+        """Answers only when the test is over."""
+        self.site.gate.wait(30)
+
+    def at_half(self, query: dict[str, str]) -> None:
+        """Commits a document and never finishes it."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "100000")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>half</title><p>first part</p>" + b" " * 2048)
+        self.wfile.flush()
+        self.site.gate.wait(30)
+        self.close_connection = True
+
+    def at_download(self, query: dict[str, str]) -> None:
+        self.reply(
+            200, b"x" * 64, Content_Type="application/octet-stream", Content_Disposition='attachment; filename="a.bin"'
+        )
+
+    def at_nothing(self, query: dict[str, str]) -> None:
+        self.reply(204, b"")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Site]:
+    handler = type("SiteHandler", (Handler,), {})
+    listener = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    listener.daemon_threads = True
+    site = Site(listener.server_address[1])
+    handler.site = site  # type: ignore[attr-defined]
+    thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    yield site
+    site.gate.set()
+    listener.shutdown()
+    listener.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def site(server: Site) -> Iterator[Site]:
+    server.seen.clear()
+    server.methods.clear()
+    server.gate = threading.Event()
+    yield server
+    server.gate.set()
+
+
+@pytest.fixture(scope="session")
+def refused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def make_browser(
+    data_dir: Path, policy: NavigationPolicy | None = None, extra_args: tuple[str, ...] = (), **settings: object
+) -> Browser:
+    return Browser(
+        BrowserSettings.model_validate(settings),
+        BrowserHome(data_dir, "server_test", extra_args),
+        MemoryJournal(),
+        policy or NavigationPolicy(),
+        system_ports(),
+    )
+
+
+@pytest.fixture(scope="session")
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    browser = make_browser(tmp_path_factory.mktemp("nova-data"))
+    await browser.start()
+    yield browser
+    await browser.aclose()
+
+
+def make_caller(agent_id: str = "default", principal: str = "tester") -> Caller:
+    return Caller(principal, agent_id, ServerId("server_test"))
+
+
+@pytest.fixture
+async def caller(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Caller]:
+    """A principal of its own per test, so that each test has a fresh sandbox and sees no other's tabs."""
+    caller = make_caller(principal=request.node.nodeid)
+    yield caller
+    for tab in browser.targets.list_tabs(caller):
+        await browser.targets.close_tab(tab)
+    for sandbox in list(browser.sandboxes):
+        if sandbox.principal == caller.principal:
+            await browser.sandboxes.delete(sandbox)
+
+
+@pytest.fixture
+async def tab(browser: Browser, caller: Caller) -> Tab:
+    return await browser.targets.open_tab(caller)

@@ -1,0 +1,278 @@
+"""Targets: ids that mean one page for one owner, popups that stay in bounds, dialogs that hang nothing."""
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nova_mcp.browser.claims import Lease
+from nova_mcp.browser.navigation import navigate
+from nova_mcp.browser.runtime import Browser
+from nova_mcp.browser.sandboxes import sandbox_letters
+from nova_mcp.browser.tab import POPUPS_KEPT
+from nova_mcp.browser.targets import MAX_TABS_PER_SANDBOX, Tab, TabQuery
+from nova_mcp.errors import InvalidParams, NotFound, Precondition, Unavailable
+from nova_mcp.observation.model import Caller
+
+from .conftest import Site
+
+
+def other_agent(caller: Caller, agent_id: str = "second") -> Caller:
+    return Caller(caller.principal, agent_id, caller.server_id)
+
+
+async def test_without_a_tab_active_names_the_way_out(browser: Browser, caller: Caller) -> None:
+    with pytest.raises(NotFound) as caught:
+        await browser.targets.resolve(caller, "active")
+    assert caught.value.reason_code == "tab.no_active_tab"
+
+
+async def test_a_tab_is_found_by_id_sandbox_and_active(browser: Browser, caller: Caller) -> None:
+    first = await browser.targets.open_tab(caller)
+    second = await browser.targets.open_tab(caller)
+    assert first.sandbox_id == second.sandbox_id
+    assert await browser.targets.resolve(caller, first.target_id) is first
+    assert await browser.targets.resolve(caller) is second
+    first.last_activity_ms = second.last_activity_ms + 1
+    assert await browser.targets.resolve(caller, first.sandbox_id) is first
+    assert browser.targets.activate(caller, first) == second.target_id
+    assert await browser.targets.resolve(caller) is first
+
+
+async def test_one_agents_switch_never_moves_anothers(browser: Browser, caller: Caller) -> None:
+    other = other_agent(caller)
+    mine = await browser.targets.open_tab(caller)
+    theirs = await browser.targets.open_tab(other)
+    assert mine.sandbox_id == theirs.sandbox_id
+    browser.targets.activate(other, mine)
+    assert await browser.targets.resolve(caller) is mine
+    assert await browser.targets.resolve(other) is mine
+    browser.targets.activate(other, theirs)
+    assert await browser.targets.resolve(caller) is mine
+
+
+async def test_another_principals_tabs_do_not_exist(browser: Browser, caller: Caller) -> None:
+    tab = await browser.targets.open_tab(caller)
+    stranger = Caller("stranger", "default", caller.server_id)
+    with pytest.raises(InvalidParams) as caught:
+        await browser.targets.resolve(stranger, tab.target_id)
+    assert caught.value.reason_code == "tab.unknown"
+    assert caught.value.details == {}
+    with pytest.raises(InvalidParams) as caught:
+        await browser.targets.resolve(stranger, tab.sandbox_id)
+    assert caught.value.reason_code == "sandbox.unknown"
+    assert browser.targets.list_tabs(stranger) == []
+    assert browser.targets.find(stranger, tab.target_id) is None
+
+
+async def test_a_closed_tab_is_remembered_and_its_id_is_not_given_again(browser: Browser, caller, site: Site) -> None:
+    tab = await browser.targets.open_tab(caller)
+    await navigate(tab, site.url("html?title=bye"))
+    assert await browser.targets.close_tab(tab)
+    assert not await browser.targets.close_tab(tab)
+    with pytest.raises(InvalidParams) as caught:
+        await browser.targets.resolve(caller, tab.target_id)
+    seen = caught.value.details["lastSeen"]
+    assert isinstance(seen, dict)
+    assert (seen["url"], seen["endReason"]) == (site.url("html?title=bye"), "closed")
+    assert (await browser.targets.open_tab(caller)).target_id != tab.target_id
+    with pytest.raises(NotFound):
+        browser.targets.activate(caller, tab)
+        await browser.targets.resolve(caller)
+
+
+async def test_two_explicit_claims_make_active_ambiguous(browser: Browser, caller: Caller) -> None:
+    tabs = [await browser.targets.open_tab(caller) for _ in range(2)]
+    for tab in tabs:
+        tab.lease = Lease(caller.owner, 2**60, implicit=False)
+    with pytest.raises(Precondition) as caught:
+        await browser.targets.resolve(caller)
+    assert caught.value.reason_code == "tab.active_ambiguous"
+    listed = caught.value.details["tabs"]
+    assert isinstance(listed, list)
+    assert len(listed) == 2
+
+
+async def test_a_new_tab_is_leased_to_its_owner(tab: Tab, caller: Caller) -> None:
+    assert tab.lease is not None
+    assert (tab.lease.owner, tab.lease.implicit) == (caller.owner, True)
+
+
+async def test_tabs_are_listed_by_what_was_asked(browser: Browser, caller: Caller, site: Site) -> None:
+    mine = await browser.targets.open_tab(caller)
+    theirs = await browser.targets.open_tab(other_agent(caller))
+    await navigate(theirs, site.url("html", host="localhost"))
+    tabs = browser.targets
+    assert tabs.list_tabs(caller) == [mine, theirs]
+    assert tabs.list_tabs(caller, TabQuery(mine=True)) == [mine]
+    assert tabs.list_tabs(caller, TabQuery(active_only=True)) == [mine]
+    assert tabs.list_tabs(caller, TabQuery(domain="localhost")) == [theirs]
+    assert tabs.list_tabs(caller, TabQuery(sandbox_id="ZZZ")) == []
+
+
+async def test_sandboxes_share_no_cookie(browser: Browser, caller: Caller, site: Site) -> None:
+    first = await browser.targets.open_tab(caller)
+    sandbox = await browser.sandboxes.create(caller.owner)
+    second = await browser.targets.open_tab(caller, sandbox.sandbox_id)
+    assert first.sandbox_id != second.sandbox_id
+    assert len(sandbox.sandbox_ref) == 32
+    for tab in (first, second):
+        await navigate(tab, site.url("html"))
+    await first.page.evaluate("document.cookie = 'a=1'; localStorage.b = '2'")
+    assert await second.page.evaluate("document.cookie + (localStorage.b ?? '')") == ""
+
+
+async def test_limits_are_kept_while_tabs_are_still_opening(browser: Browser, caller: Caller) -> None:
+    tab = await browser.targets.open_tab(caller)
+    browser.targets._opening[tab.sandbox_id] = MAX_TABS_PER_SANDBOX - 1
+    try:
+        with pytest.raises(Precondition) as caught:
+            await browser.targets.open_tab(caller)
+    finally:
+        browser.targets._opening[tab.sandbox_id] = 0
+    assert caught.value.reason_code == "tab.limit_reached"
+
+
+# -- popups
+
+
+async def test_a_popup_becomes_a_tab_and_leaves_active_alone(browser: Browser, caller, tab: Tab, site: Site) -> None:
+    await navigate(tab, site.url("host/popups.html"))
+    for button in ("#one", "#noopener"):
+        async with tab.watch() as window:
+            await tab.page.click(button)
+            assert await window.wait_for(lambda w=window: bool(w.new_tabs), 5000)
+        popup = await browser.targets.resolve(caller, window.new_tabs[0])
+        assert (popup.opener_target_id, popup.sandbox_id, popup.owner) == (tab.target_id, tab.sandbox_id, caller.owner)
+        assert await popup.channel.evaluate("typeof globalThis.__nova") == "object"
+    assert await browser.targets.resolve(caller) is tab
+
+
+async def test_of_thirty_popups_five_stay_and_the_rest_is_counted(browser: Browser, caller, tab, site: Site) -> None:
+    await navigate(tab, site.url("host/popups.html"))
+    async with tab.watch() as window:
+        await tab.page.click("#thirty")
+        assert await window.wait_for(lambda: len(window.new_tabs) + window.popups_closed == 30, 20_000)
+    assert (len(window.new_tabs), window.popups_closed) == (POPUPS_KEPT, 25)
+    assert len(browser.targets.list_tabs(caller)) == 1 + POPUPS_KEPT
+    assert await browser.targets.resolve(caller) is tab
+
+
+async def test_popups_without_an_action_are_limited_too(browser: Browser, caller, tab: Tab, site: Site) -> None:
+    await navigate(tab, site.url("host/popups.html"))
+    await tab.page.evaluate("document.getElementById('thirty').click()")
+    with anyio.fail_after(20):
+        while tab.popups_closed < 25:
+            await anyio.sleep(0.05)
+    assert len(browser.targets.list_tabs(caller)) == 1 + POPUPS_KEPT
+
+
+async def test_a_page_that_closes_itself_ends_its_tab(browser: Browser, caller, tab: Tab, site: Site) -> None:
+    await navigate(tab, site.url("host/popups.html"))
+    async with tab.watch() as window:
+        await tab.page.click("#one")
+        assert await window.wait_for(lambda: bool(window.new_tabs), 5000)
+    popup = await browser.targets.resolve(caller, window.new_tabs[0])
+    await popup.page.evaluate("setTimeout(() => window.close(), 0)")
+    await popup.channel.closed()
+    with anyio.fail_after(5):
+        while popup in browser.targets.list_tabs(caller):
+            await anyio.sleep(0.01)
+
+
+async def test_closing_is_quick_even_when_the_page_would_ask(browser: Browser, tab: Tab, site: Site) -> None:
+    await navigate(tab, site.url("host/leaving.html"))
+    await tab.page.click("#text")
+    assert await browser.targets.close_tab(tab)
+    assert tab.page.is_closed()
+
+
+# -- dialogs
+
+
+@pytest.mark.parametrize(
+    ("button", "orders", "title", "answer"),
+    [
+        ("#alert", {}, "after alert", "accepted"),
+        ("#confirm", {}, "false", "dismissed"),
+        ("#confirm", {"on_dialog": "accept"}, "true", "accepted"),
+        ("#prompt", {}, "null", "dismissed"),
+        ("#prompt", {"on_dialog": "accept", "prompt_text": "me"}, "me", "accepted"),
+        ("#prompt", {"on_dialog": "accept"}, "nobody", "accepted"),
+    ],
+)
+async def test_dialogs_are_answered_as_ordered_and_reported(tab, site, button, orders, title, answer) -> None:
+    await navigate(tab, site.url("host/dialogs.html"))
+    async with tab.watch(**orders) as window:
+        await tab.page.click(button)
+        assert await window.wait_for(lambda: bool(window.dialogs), 5000)
+    assert await tab.read_title() == title
+    assert [(seen.type, seen.answer) for seen in window.dialogs] == [(button[1:], answer)]
+
+
+async def test_a_dialog_storm_replaces_the_page_under_the_same_id(browser: Browser, caller, tab, site: Site) -> None:
+    await navigate(tab, site.url("host/dialogs.html"))
+    channel, epoch = tab.channel, tab.page_epoch
+    async with anyio.create_task_group() as group:
+        async with tab.watch() as window:
+            point = await tab.page.locator("#storm").bounding_box()
+
+            async def press() -> None:
+                with pytest.raises(Exception):  # noqa: B017
+                    await tab.page.mouse.click(point["x"] + 5, point["y"] + 5)
+
+            group.start_soon(press)
+            with anyio.fail_after(20):
+                await channel.closed()
+            assert window.dialog_storm
+            assert len(window.dialogs) == 6
+    with pytest.raises(Unavailable) as caught:
+        await channel.ask("state")
+    assert caught.value.reason_code == "dialog.storm"
+    with anyio.fail_after(20):
+        while tab.channel is channel or tab.url != site.url("host/dialogs.html"):
+            await anyio.sleep(0.05)
+    assert await browser.targets.resolve(caller, tab.target_id) is tab
+    report = await navigate(tab, site.url("html?title=alive"))
+    assert (report.status, report.title) == ("ok", "alive")
+    assert tab.page_epoch > epoch
+
+
+async def test_a_page_that_storms_while_loading_ends_in_a_typed_answer(tab: Tab, site: Site) -> None:
+    with pytest.raises(Unavailable) as caught:
+        await navigate(tab, site.url("host/storm_on_load.html"))
+    assert caught.value.reason_code == "dialog.storm"
+    with anyio.fail_after(20):
+        while tab.channel.state != "ready" or tab.storms < 1:
+            await anyio.sleep(0.05)
+
+
+async def test_many_tabs_do_not_wait_for_each_other(browser: Browser, caller: Caller, site: Site) -> None:
+    stuck = await browser.targets.open_tab(caller)
+    await navigate(stuck, site.url("html?title=stuck"))
+    await stuck.channel.evaluate("setTimeout(() => {for(;;);}, 0); 1")
+    titles: dict[int, str] = {}
+
+    async def visit(number: int) -> None:
+        agent = other_agent(caller, f"agent{number}")
+        tab = await browser.targets.open_tab(agent)
+        await navigate(tab, site.url(f"html?title=t{number}"))
+        titles[number] = (await browser.targets.resolve(agent)).title
+
+    async with stuck.lock.exclusive(), anyio.create_task_group() as group:
+        for number in range(12):
+            group.start_soon(visit, number)
+    assert titles == {number: f"t{number}" for number in range(12)}
+
+
+def test_letters_follow_the_alphabet() -> None:
+    assert [sandbox_letters(n) for n in (1, 2, 26, 27, 52, 53, 702, 703)] == [
+        *("A", "B", "Z", "AA", "AZ", "BA", "ZZ", "AAA")
+    ]
+    with pytest.raises(ValueError):
+        sandbox_letters(0)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6))
+def test_no_two_numbers_share_letters(one: int, two: int) -> None:
+    assert (sandbox_letters(one) == sandbox_letters(two)) == (one == two)

@@ -1,0 +1,63 @@
+"""The list of commands: complete, quick to show, and the same as what the commands say of themselves."""
+
+import subprocess
+import sys
+
+import pytest
+from cli_kit import nova, nova_process
+
+import nova_mcp
+from nova_mcp.cli.commands import COMMANDS, load
+
+
+def test_the_version_is_the_packages() -> None:
+    done = nova_process("--version")
+    assert (done.returncode, done.stdout) == (0, f"nova {nova_mcp.__version__}\n")
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    done = nova()
+    assert "Usage: " in done.output
+    assert all(name in done.output for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_says_the_same_in_the_list_and_in_its_own_help(name: str) -> None:
+    assert load(name).help.splitlines()[0] == COMMANDS[name]
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("serve", "ledger", "db")])
+def test_every_command_takes_the_data_folder_and_the_store(name: str) -> None:
+    flags = {flag for parameter in load(name).params for flag in parameter.opts}
+    assert {"--data-dir", "--store"} <= flags
+
+
+@pytest.mark.parametrize("group", ["ledger", "db"])
+def test_every_subcommand_takes_the_data_folder_and_the_store(group: str) -> None:
+    for command in load(group).commands.values():
+        assert {"--data-dir", "--store"} <= {flag for parameter in command.params for flag in parameter.opts}
+        assert command.help
+
+
+def test_showing_the_list_loads_none_of_the_commands() -> None:
+    code = (
+        "import sys; from nova_mcp.cli.commands import app; from typer.testing import CliRunner;"
+        "print(CliRunner().invoke(app, ['--help']).exit_code,"
+        " [name for name in ('sqlalchemy', 'playwright', 'mcp') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0 []"
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest() -> None:
+    done = nova_process("docter")
+    assert done.returncode == 2
+    assert "doctor" in done.stderr
+
+
+def test_a_broken_configuration_file_is_a_line_and_code_2_for_every_command(tmp_path) -> None:
+    (tmp_path / "nova.toml").write_text("nonsense = 1\n")
+    for words in (("events",), ("doctor",), ("stop",), ("ledger", "head"), ("tools",)):
+        done = nova(*words, "--data-dir", tmp_path)
+        assert done.exit_code == 2, words
+        assert "nonsense" in done.stderr

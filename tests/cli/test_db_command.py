@@ -1,0 +1,110 @@
+"""`nova db`: upgrades, prunes and checks beside servers that go on writing."""
+
+import json
+import sqlite3
+import threading
+from pathlib import Path
+
+from cli_kit import DAY_MS, Folder, nova, nova_process
+
+from nova_mcp.clock import SystemClock
+
+
+def old(days: float) -> int:
+    return SystemClock().now_ms() - int(days * DAY_MS)
+
+
+def bodies(folder: Folder) -> int:
+    return folder.db.read_sync(lambda conn: conn.exec_driver_sql("SELECT count(*) FROM ledger_body").scalar())
+
+
+def test_upgrade_creates_a_store_and_finds_it_up_to_date_afterwards(tmp_path: Path) -> None:
+    first = nova_process("db", "upgrade", "--data-dir", tmp_path / "new")
+    second = nova_process("db", "upgrade", "--data-dir", tmp_path / "new")
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert first.stdout == second.stdout
+    assert "schema 0001" in first.stdout
+
+
+def test_a_dry_run_counts_what_a_prune_then_erases(folder: Folder) -> None:
+    for days in (40, 35, 31, 29, 0):
+        folder.call(at_ms=old(days))
+    would = json.loads(nova("db", "prune", "--dry-run", "--json", "--data-dir", folder.path).stdout)
+    assert (would["total"], bodies(folder)) == (3, 5)
+    done = json.loads(nova("db", "prune", "--json", "--data-dir", folder.path).stdout)
+    assert {**done, "dryRun": True} == would
+    assert bodies(folder) == 2
+    assert nova("ledger", "verify", "--data-dir", folder.path).exit_code == 0
+
+
+def test_retention_follows_the_settings(folder: Folder) -> None:
+    (folder.path / "nova.toml").write_text("[retention]\nother_days = 1\n")
+    for days in (3, 0):
+        folder.call(at_ms=old(days))
+    done = nova("db", "prune", "--data-dir", folder.path)
+    assert "other (after 1 days)\t1" in done.stdout
+    assert bodies(folder) == 1
+
+
+def test_a_prune_of_many_steps_erases_everything_that_is_due(folder: Folder, monkeypatch) -> None:
+    monkeypatch.setattr("nova_mcp.cli.db.STEP", 7)
+    for number in range(50):
+        folder.call(at_ms=old(60) + number)
+    assert json.loads(nova("db", "prune", "--json", "--data-dir", folder.path).stdout)["total"] == 50
+    assert bodies(folder) == 0
+
+
+def test_commands_work_while_a_server_writes_and_nothing_is_lost(folder: Folder) -> None:
+    folder.serve("busy")
+    for number in range(200):
+        folder.call("old", at_ms=old(60) + number)
+    halt = threading.Event()
+
+    def write() -> None:
+        while not halt.is_set():
+            folder.call("busy", at_ms=SystemClock().now_ms())
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        ran = [
+            nova_process(*words, "--data-dir", folder.path)
+            for words in (("events",), ("ledger", "verify"), ("db", "prune"), ("db", "check"), ("ledger", "verify"))
+        ]
+    finally:
+        halt.set()
+        writer.join()
+    assert [(done.returncode, done.stderr) for done in ran if done.returncode] == []
+    assert "200 bodies erased" in ran[2].stdout
+    assert bodies(folder) == folder.count["busy"]
+    assert nova("ledger", "verify", "--data-dir", folder.path).exit_code == 0
+
+
+def test_check_finds_a_damaged_file_and_leaves_it_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "nova.db"
+    path.write_bytes(b"no database at all" * 1000)
+    done = nova_process("db", "check", "--data-dir", tmp_path)
+    assert done.returncode == 1
+    assert "BROKEN" in done.stdout
+    assert [file.name for file in tmp_path.glob("nova.db*")] == ["nova.db"]
+
+
+def test_check_finds_rows_that_hang_in_the_air(folder: Folder) -> None:
+    folder.call()
+    with sqlite3.connect(folder.path / "nova.db") as conn:
+        conn.execute("DELETE FROM ledger_server")
+    conn.close()
+    done = nova("db", "check", "--json", "--data-dir", folder.path)
+    assert done.exit_code == 1
+    assert "ledger_server" in json.loads(done.stdout)["problems"][0]
+
+
+def test_a_sound_store_passes_the_check(folder: Folder) -> None:
+    folder.call()
+    assert nova_process("db", "check", "--data-dir", folder.path).returncode == 0
+
+
+def test_an_unknown_kind_of_store_is_a_configuration_mistake(tmp_path: Path) -> None:
+    done = nova_process("db", "upgrade", "--data-dir", tmp_path, "--store", "oracle://x")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

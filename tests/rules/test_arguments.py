@@ -1,0 +1,82 @@
+"""Messages about wrong arguments say what arrived and what is allowed."""
+
+import json
+import math
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from nova_mcp.errors import InvalidParams
+from nova_mcp.tools.arguments import parse_arguments, shown
+from nova_mcp.tools.spec import Params
+
+
+class Sample(Params):
+    mode: Literal["summary", "state"] = "summary"
+    max_tokens: int = Field(1200, ge=200, le=20_000)
+    note: str = Field("x", min_length=1, max_length=10)
+    share: float = Field(0.5, ge=0, le=1, allow_inf_nan=False)
+
+
+def refusal(**arguments: Any) -> str:
+    with pytest.raises(InvalidParams) as refused:
+        parse_arguments(Sample, arguments)
+    assert refused.value.reason_code == "invalid_params"
+    return refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mode": "x"}, 'mode must be one of summary | state (got "x")'),
+        ({"maxTokens": 199}, "maxTokens must be at least 200 (got 199)"),
+        ({"maxTokens": 20_001}, "maxTokens must be at most 20000 (got 20001)"),
+        ({"maxTokens": "5"}, 'maxTokens must be an integer (got "5")'),
+        ({"maxTokens": True}, "maxTokens must be an integer (got true)"),
+        ({"maxTokens": 1.0}, "maxTokens must be an integer (got 1.0)"),
+        ({"note": ""}, 'note must be at least 1 long (got "")'),
+        ({"note": None}, "note must be a string (got None)"),
+        ({"share": math.nan}, "share must be a finite number (got NaN)"),
+        ({"max_tokens": 300}, "max_tokens is not an argument (did you mean maxTokens?)"),
+    ],
+)
+def test_messages(arguments: dict[str, Any], message: str) -> None:
+    assert message in refusal(**arguments)
+
+
+def test_many_problems_are_counted_not_listed() -> None:
+    told = refusal(a=1, b=2, c=3, d=4, e=5)
+    assert told.endswith("and 2 more")
+
+
+def test_nesting_without_end_is_refused() -> None:
+    deep: Any = "x"
+    for _ in range(5_000):
+        deep = [deep]
+    assert "note must be a string" in refusal(note=deep)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(), json_values, max_size=5))
+def test_whatever_arrives_is_parsed_or_refused_in_one_short_line(arguments: dict[str, Any]) -> None:
+    try:
+        parse_arguments(Sample, arguments)
+    except InvalidParams as refused:
+        assert len(refused.message) < 1_500
+        json.dumps({"message": refused.message, **refused.details}, allow_nan=False)
+
+
+@given(json_values)
+def test_a_quoted_value_stays_on_one_line(value: Any) -> None:
+    text = shown(value)
+    assert "\n" not in text
+    assert len(text) < 600

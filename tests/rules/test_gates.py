@@ -1,0 +1,137 @@
+"""Which calls may run: every gate in every mode, in table order."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nova_mcp.browser.claims import Lease
+from nova_mcp.observation.model import Effect
+from nova_mcp.pipeline.gates import GATES, Admitted, GateFacts, Refused, admit
+from nova_mcp.policy import NavigationPolicy
+from nova_mcp.settings import GateMode, GateSettings
+from nova_mcp.tools.spec import GateId
+
+ME = ("local", "default")
+OTHER = ("local", "other")
+ALL_GATES: tuple[GateId, ...] = get_args(GateId)
+SETTINGS = GateSettings()
+
+
+def facts(**changes: object) -> GateFacts:
+    values: dict[str, object] = {"effect": "act", "owner": ME, "now_ms": 1_000, "free_mb": 10_000} | changes
+    return GateFacts(**values)  # type: ignore[arg-type]
+
+
+FIRING: dict[GateId, tuple[GateFacts, int, str]] = {
+    "safety.emergency_stop": (facts(stopped=True), -32001, "safety.emergency_stop"),
+    "safety.disk_space_low": (facts(free_mb=499), -32001, "storage.low_free_space"),
+    "policy.domain": (
+        facts(effect="navigate", url="https://no.example/", policy=NavigationPolicy(deny_hosts=("no.example",))),
+        -32035,
+        "policy.host_denied",
+    ),
+    "claim.owner": (facts(lease=Lease(OTHER, 61_000)), -32040, "claim.owner_mismatch"),
+    "setup.shared_agent_id": (facts(agent_id_shared=True), -32001, "agent.shared_id"),
+    "safety.perceive_first": (facts(unseen_document=True), -32001, "perceive.required"),
+}
+
+
+def test_the_table_holds_every_declared_gate_once() -> None:
+    assert [gate.gate_id for gate in GATES] == list(ALL_GATES)
+    assert set(FIRING) == set(ALL_GATES)
+
+
+@pytest.mark.parametrize("gate_id", ALL_GATES)
+def test_a_gate_that_is_not_declared_is_not_asked(gate_id: GateId) -> None:
+    others = [gate for gate in ALL_GATES if gate != gate_id]
+    assert isinstance(
+        admit(others, FIRING[gate_id][0], GateSettings(shared_agent_id="block", perceive_first="block")), Admitted
+    )
+
+
+@pytest.mark.parametrize(
+    "gate_id", [gate for gate in ALL_GATES if gate.startswith(("safety.emer", "safety.disk", "policy", "claim"))]
+)
+def test_fixed_gates_block_with_their_code_and_reason(gate_id: GateId) -> None:
+    firing, code, reason = FIRING[gate_id]
+    match admit(ALL_GATES, firing, SETTINGS):
+        case Refused(found, error):
+            assert (found, error.error_code, error.reason_code) == (gate_id, code, reason)
+            assert error.stage in ("gate", "validate")
+            assert error.action_dispatched is False
+        case other:
+            pytest.fail(f"{gate_id} did not block: {other}")
+
+
+@pytest.mark.parametrize("mode", get_args(GateMode))
+@pytest.mark.parametrize(
+    ("gate_id", "setting"), [("setup.shared_agent_id", "shared_agent_id"), ("safety.perceive_first", "perceive_first")]
+)
+def test_adjustable_gates_follow_their_mode(gate_id: GateId, setting: str, mode: GateMode) -> None:
+    firing, code, reason = FIRING[gate_id]
+    settings = GateSettings.model_validate({setting: mode})
+    verdict = admit(ALL_GATES, firing, settings)
+    if mode == "off":
+        assert verdict == Admitted()
+    elif mode == "block":
+        assert isinstance(verdict, Refused)
+        assert (verdict.gate_id, verdict.error.error_code, verdict.error.reason_code) == (gate_id, code, reason)
+    else:
+        assert isinstance(verdict, Admitted)
+        status = "warned" if mode == "warn" else "shadow_blocked"
+        assert [(notice.gate_id, notice.status) for notice in verdict.notices] == [(gate_id, status)]
+
+
+def test_the_first_blocking_gate_in_table_order_decides() -> None:
+    both = facts(stopped=True, free_mb=0, lease=Lease(OTHER, 61_000))
+    verdict = admit(reversed(ALL_GATES), both, SETTINGS)
+    assert isinstance(verdict, Refused)
+    assert verdict.gate_id == "safety.emergency_stop"
+
+
+def test_free_space_that_cannot_be_read_blocks() -> None:
+    assert isinstance(admit(ALL_GATES, facts(free_mb=None), SETTINGS), Refused)
+
+
+@pytest.mark.parametrize(
+    ("effect", "artifacts", "free_mb", "passes"),
+    [
+        ("read", False, 50, True),
+        ("read", False, 49, False),
+        ("read", True, 499, False),
+        ("read", True, 500, True),
+        ("act", False, 499, False),
+        ("act", False, 500, True),
+        ("admin", False, 50, True),
+    ],
+)
+def test_disk_floors(effect: Effect, artifacts: bool, free_mb: int, passes: bool) -> None:
+    verdict = admit(ALL_GATES, facts(effect=effect, makes_artifacts=artifacts, free_mb=free_mb), SETTINGS)
+    assert isinstance(verdict, Admitted) is passes
+
+
+@given(effect=st.sampled_from(get_args(Effect)), expires=st.integers(0, 2_000), mine=st.booleans())
+def test_only_a_foreign_live_lease_stops_a_mutation(effect: Effect, expires: int, mine: bool) -> None:
+    lease = Lease(ME if mine else OTHER, expires)
+    verdict = admit(["claim.owner"], facts(effect=effect, lease=lease), SETTINGS)
+    stopped = not mine and expires > 1_000 and effect in ("navigate", "act", "commit", "write")
+    assert isinstance(verdict, Refused) is stopped
+    if isinstance(verdict, Refused):
+        assert verdict.error.details == {"ownerAgentId": "other", "leaseRemainingMs": expires - 1_000}
+        assert verdict.error.retry_after_ms == expires - 1_000
+
+
+@pytest.mark.parametrize("effect", [effect for effect in get_args(Effect) if effect not in ("act", "commit")])
+def test_looking_first_is_asked_of_acting_calls_only(effect: Effect) -> None:
+    settings = GateSettings(perceive_first="block")
+    assert isinstance(admit(ALL_GATES, facts(effect=effect, unseen_document=True), settings), Admitted)
+
+
+def test_a_malformed_address_is_an_argument_error() -> None:
+    policy = NavigationPolicy()
+    for url in ("example.com", "/path", "", "  "):
+        verdict = admit(["policy.domain"], facts(effect="navigate", url=url, policy=policy), SETTINGS)
+        assert isinstance(verdict, Refused)
+        assert verdict.error.error_code == -32602

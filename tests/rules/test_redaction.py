@@ -1,0 +1,233 @@
+"""What is written down holds no secret, no query value, and never more than its bounds."""
+
+import base64
+import json
+import math
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nova_mcp.redaction import (
+    MAX_RESULT_BYTES,
+    REDACTED,
+    SecretFilter,
+    is_sensitive_key,
+    redact_arguments,
+    redact_text,
+)
+
+# How long an example takes says nothing on a busy machine.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+SECRET = 'p@ss "w/rd"+ü€😀'
+SECRETS = {"SHOP": SECRET}
+
+
+def redact(args: dict[str, object], **options: object) -> dict[str, object]:
+    merged: dict[str, object] = {"secrets": {}, "sensitive_fields": frozenset(), "keep_raw_urls": False, **options}
+    return redact_arguments(args, **merged)  # type: ignore[arg-type,return-value]
+
+
+def depth_of(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(depth_of, value.values()), default=0)
+    return 1 + max(map(depth_of, value), default=0) if isinstance(value, list) else 0
+
+
+def size_of(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
+
+
+RAW = SECRET.encode()
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        SECRET,
+        quote(SECRET),
+        quote(SECRET, safe=""),
+        quote_plus(SECRET),
+        quote(SECRET, safe="!'()*~;,/?:@&=+$#"),
+        quote(SECRET, safe="").replace("%C3", "%c3").replace("%2B", "%2b"),
+        json.dumps(SECRET),
+        json.dumps(SECRET, ensure_ascii=False),
+        json.dumps(SECRET).replace("/", "\\/"),
+        base64.b64encode(RAW).decode(),
+        base64.urlsafe_b64encode(RAW).decode(),
+        base64.b64encode(RAW).decode().rstrip("="),
+        base64.b64encode(b"user:" + RAW).decode(),
+        base64.b64encode(b"u:" + RAW + b" tail").decode(),
+        base64.b64encode(b"us:" + RAW + b"x").decode(),
+    ],
+)
+def test_secret_is_replaced_by_its_name_in_every_encoding(spelling: str):
+    text = redact_text(f"before {spelling} after", SECRETS)
+    assert "«secret:SHOP»" in text
+    assert spelling not in text
+    assert text.startswith("before ")
+    assert text.endswith(" after")
+
+
+def test_longer_secret_wins_and_short_values_are_left_alone():
+    secrets = {"A": "hunter2", "B": "hunter2-long", "C": "abc"}
+    assert redact_text("hunter2-long hunter2 abc", secrets) == "«secret:B» «secret:A» abc"
+
+
+@UNHURRIED
+@given(
+    st.text(alphabet='qxzQXZ +/=&%\\"üé漢😀', min_size=4, max_size=12),
+    st.binary(max_size=7),
+    st.binary(max_size=7),
+)
+def test_no_encoding_of_a_secret_survives(secret: str, before: bytes, after: bytes):
+    known = SecretFilter({"N": secret})
+    assert secret not in known(f"1{secret}2")
+    assert quote(secret, safe="") not in known(quote(f"1{secret}2", safe=""))
+    assert json.dumps(secret)[1:-1] not in known(json.dumps({"k": f"1{secret}2"}))
+    encoded = base64.b64encode(before + secret.encode() + after).decode()
+    assert known(encoded) != encoded
+
+
+def test_secret_values_disappear_from_keys_strings_and_numbers():
+    out = redact({"a": {"x-987654": "987654", "n": 987654, "u": "https://a.example/987654"}}, secrets={"PIN": "987654"})
+    assert "987654" not in json.dumps(out)
+    assert out["a"] == {
+        "x-«secret:PIN»": "«secret:PIN»",
+        "n": "«secret:PIN»",
+        "u": "https://a.example/«secret:PIN»",
+    }
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "password",
+        "Password",
+        "user_password",
+        "newPassword",
+        "token",
+        "accessToken",
+        "finalizationToken",
+        "secret",
+        "client_secret",
+        "Authorization",
+        "api-key",
+        "cookie",
+        "otp",
+        "passwort",
+    ],
+)
+def test_key_that_names_a_credential_is_redacted(key: str):
+    assert is_sensitive_key(key)
+    assert redact({"a": {key: "value"}}) == {"a": {key: REDACTED}}
+    assert redact({key: ["value"]}) == {key: REDACTED}
+
+
+@pytest.mark.parametrize("key", ["maxTokens", "continuationToken", "secretName", "text", "author", "pinned", "tokens"])
+def test_key_that_only_resembles_a_credential_is_kept(key: str):
+    assert redact({key: "value"}) == {key: "value"}
+
+
+def test_text_of_a_sensitive_field_is_kept_as_its_length():
+    out = redact({"text": "hunter2", "selector": "#pw"}, sensitive_fields=frozenset({"text"}))
+    assert out == {"text": "«redacted 7 chars»", "selector": "#pw"}
+
+
+def test_long_string_is_cut_and_says_how_long_it_was():
+    assert redact({"a": "x" * 400}) == {"a": "x" * 400}
+    assert redact({"a": "x" * 401}) == {"a": "x" * 400 + "… (401 chars)"}
+    assert redact({"a": "x" * 1_000_000}) == {"a": "x" * 400 + "… (1000000 chars)"}
+
+
+def test_secret_at_a_cut_leaves_no_part_behind():
+    for offset in range(390, 402):
+        out = redact({"a": "x" * offset + "correct-horse-battery"}, secrets={"N": "correct-horse-battery"})
+        assert "correct" not in json.dumps(out)
+    link = "https://a.example/?k="
+    far = link + "x" * (65_536 - len(link) - 5) + " correct-horse-battery"
+    assert "corr" not in json.dumps(redact({"a": far}, secrets={"N": "correct-horse-battery"}))
+
+
+def test_query_values_go_unless_raw_urls_are_kept():
+    url = "https://example.com/a?token=abc&q=1#x"
+    assert redact({"url": url}) == {"url": "https://example.com/a?token&q"}
+    assert redact({"text": f"see {url} now"}) == {"text": "see https://example.com/a?token&q now"}
+    assert redact({"url": url}, keep_raw_urls=True) == {"url": url}
+
+
+def test_numbers_that_json_lacks_become_text():
+    out = redact({"a": math.nan, "b": math.inf, "c": -math.inf, "d": 1.5, "e": 10**5000, "f": True, "g": None})
+    assert {**out, "e": ""} == {
+        "a": "NaN",
+        "b": "Infinity",
+        "c": "-Infinity",
+        "d": 1.5,
+        "e": "",
+        "f": True,
+        "g": None,
+    }
+    assert str(out["e"]).startswith("int of ")
+
+
+def test_things_that_are_not_json_are_named_by_type():
+    out = redact({"a": b"x", "b": object(), "c": {1, 2}, "d": (1, "x")})
+    assert out == {"a": "<bytes>", "b": "<object>", "c": "<set>", "d": [1, "x"]}
+    assert redact({1: "x"}) == {"<int>": "x"}  # type: ignore[dict-item]
+
+
+def test_nesting_is_cut_at_eight_and_cycles_end():
+    deep: dict[str, object] = {}
+    for _ in range(50):
+        deep = {"k": deep}
+    assert depth_of(redact(deep)) == 8
+    ring: list[object] = []
+    ring.extend([ring] * 100)
+    assert size_of(redact({"ring": ring})) <= MAX_RESULT_BYTES
+
+
+def test_wide_arguments_are_cut_with_a_count():
+    out = redact({f"k{n}": n for n in range(1000)})
+    assert len(out) == 65
+    assert out["…"] == "936 more"
+    assert (out["k0"], out["k63"]) == (0, 63)
+
+
+def test_keys_that_alone_exceed_the_bound_are_cut_with_a_count():
+    out = redact({"\x01" * 79 + str(n): "\x01" * 900 for n in range(9)})
+    assert size_of(out) <= MAX_RESULT_BYTES
+    assert 4 <= len(out) <= 8
+    assert out["…"] == f"{9 - (len(out) - 1)} more"
+
+
+def test_summary_keeps_short_values_beside_huge_ones():
+    out = redact({"selector": "#buy", "blob": ["y" * 400] * 60, "text": "z" * 5000})
+    assert out["selector"] == "#buy"
+    assert size_of(out) <= MAX_RESULT_BYTES
+
+
+JSONISH = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=60) | st.binary(max_size=5) | st.dates(),
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=8) | st.integers(), inner, max_size=8),
+    max_leaves=60,
+)
+
+
+@UNHURRIED
+@given(st.dictionaries(st.text(max_size=100), JSONISH | st.text(max_size=900), max_size=90))
+def test_every_argument_has_a_small_json_summary(args: dict[str, object]):
+    out = redact(args, secrets={"N": "aaaa"})
+    assert size_of(out) <= MAX_RESULT_BYTES
+    assert depth_of(out) <= 8 + 1
+
+
+@UNHURRIED
+@given(
+    st.dictionaries(
+        st.text(alphabet="kq漢\ud800", max_size=900), st.text(alphabet="漢\x01\ud800", max_size=900), max_size=64
+    )
+)
+def test_bound_holds_for_text_that_grows_when_encoded(args: dict[str, object]):
+    assert size_of(redact(args)) <= MAX_RESULT_BYTES

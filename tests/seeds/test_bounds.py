@@ -1,0 +1,166 @@
+"""Every published bound of every tool: accepted at the edge, refused one past it, without any page."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from nova_mcp.errors import InvalidParams
+from nova_mcp.tools.arguments import accepted_names, parse_arguments
+from nova_mcp.tools.catalogue import load_catalogue
+from nova_mcp.tools.spec import ToolSpec
+
+CATALOGUE = load_catalogue()
+
+# The smallest call of every tool; a tool that is missing here fails the first test below.
+SMALLEST: dict[str, dict[str, Any]] = {
+    "back": {},
+    "call": {"tool": "nova.tabs"},
+    "capture_screenshot": {},
+    "click_selector": {"selector": "#go"},
+    "forward": {},
+    "navigate": {"url": "http://127.0.0.1/"},
+    "page_info": {},
+    "perceive": {},
+    "read_text": {},
+    "reload": {},
+    "set_active_tab": {"targetId": "tab_1"},
+    "tab_close": {},
+    "tab_new": {},
+    "tabs": {},
+    "tools_bundle": {},
+    "type_selector": {"selector": "#name", "text": "x"},
+}
+
+# Arguments that only make sense together with another one.
+COMPANIONS: dict[tuple[str, str], dict[str, Any]] = {
+    ("click_selector", "promptText"): {"onDialog": "accept"},
+    ("type_selector", "promptText"): {"onDialog": "accept"},
+}
+REPLACES: dict[str, str] = {"ref": "selector"}
+
+
+def arm_of(field: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
+    arms = [arm for arm in field.get("anyOf", [field]) if arm.get("type") != "null"]
+    arm = arms[0]
+    return defs[arm["$ref"].rsplit("/", 1)[1]] if "$ref" in arm else arm
+
+
+def arguments() -> Iterator[tuple[ToolSpec, str, dict[str, Any]]]:
+    for spec in CATALOGUE:
+        schema = spec.params.model_json_schema(by_alias=True)
+        for name, field in schema.get("properties", {}).items():
+            yield spec, name, arm_of(field, schema.get("$defs", {}))
+
+
+def call_with(spec: ToolSpec, name: str, value: Any) -> dict[str, Any]:
+    base = dict(SMALLEST[spec.name])
+    if (replaced := REPLACES.get(name)) is not None:
+        base.pop(replaced, None)
+    if name in ("frameId", "nth"):
+        base.setdefault("selector", "#go")
+    return {**base, **COMPANIONS.get((spec.name, name), {}), name: value}
+
+
+def edges() -> Iterator[Any]:
+    for spec, name, arm in arguments():
+        if arm.get("type") == "integer":
+            inside = [arm[key] for key in ("minimum", "maximum") if key in arm]
+            outside = [arm[key] + step for key, step in (("minimum", -1), ("maximum", 1)) if key in arm]
+        elif arm.get("type") == "string" and "enum" not in arm and "pattern" not in arm:
+            inside = ["x" * arm[key] for key in ("minLength", "maxLength") if key in arm]
+            outside = [
+                "x" * (arm[key] + step)
+                for key, step in (("minLength", -1), ("maxLength", 1))
+                if key in arm and arm[key] + step >= 0
+            ]
+        else:
+            inside, outside = list(arm.get("enum", [])), ["not-one-of-these"] if "enum" in arm else []
+        for index, value in enumerate(inside):
+            yield pytest.param(spec, name, value, True, id=f"{spec.name}-{name}-edge{index}")
+        for index, value in enumerate(outside):
+            yield pytest.param(spec, name, value, False, id=f"{spec.name}-{name}-past{index}")
+
+
+WRONG_TYPES: dict[str, list[Any]] = {
+    "integer": ["5", 1.5, True, [], {}, math.nan],
+    "string": [5, True, [], {}, math.nan],
+    "boolean": ["true", 1, 0, [], {}],
+    "object": ["x", 5, []],
+    "array": ["x", 5, {}],
+}
+
+
+def wrong_types() -> Iterator[Any]:
+    for spec, name, arm in arguments():
+        kind = arm.get("type", "object")
+        for index, value in enumerate(WRONG_TYPES[kind]):
+            yield pytest.param(spec, name, value, id=f"{spec.name}-{name}-{kind}{index}")
+
+
+def test_every_tool_has_a_smallest_call() -> None:
+    assert set(SMALLEST) == set(CATALOGUE.tools)
+
+
+@pytest.mark.parametrize("spec", list(CATALOGUE), ids=lambda spec: spec.name)
+def test_the_smallest_call_is_accepted_and_meta_is_welcome(spec: ToolSpec) -> None:
+    parsed = parse_arguments(spec.params, SMALLEST[spec.name])
+    assert parse_arguments(spec.params, {**SMALLEST[spec.name], "_meta": {"any": "thing"}}) == parsed
+
+
+@pytest.mark.parametrize(("spec", "name", "value", "fits"), list(edges()))
+def test_bounds_hold_at_the_edge_and_one_past_it(spec: ToolSpec, name: str, value: Any, fits: bool) -> None:
+    if fits:
+        parse_arguments(spec.params, call_with(spec, name, value))
+        return
+    with pytest.raises(InvalidParams) as refused:
+        parse_arguments(spec.params, call_with(spec, name, value))
+    assert name in refused.value.message
+    assert len(refused.value.message) < 600
+
+
+@pytest.mark.parametrize(("spec", "name", "value"), list(wrong_types()))
+def test_wrong_json_types_are_refused_not_converted(spec: ToolSpec, name: str, value: Any) -> None:
+    with pytest.raises(InvalidParams) as refused:
+        parse_arguments(spec.params, call_with(spec, name, value))
+    assert name in refused.value.message
+
+
+@pytest.mark.parametrize("spec", list(CATALOGUE), ids=lambda spec: spec.name)
+def test_an_unknown_argument_is_named_with_the_accepted_ones(spec: ToolSpec) -> None:
+    with pytest.raises(InvalidParams) as refused:
+        parse_arguments(spec.params, {**SMALLEST[spec.name], "surprise": 1})
+    assert refused.value.reason_code == "invalid_params"
+    assert refused.value.error_code == -32602
+    assert "surprise is not an argument" in refused.value.message
+    for name in accepted_names(spec.params):
+        assert name in refused.value.message
+
+
+@pytest.mark.parametrize("agent_id", ["", "a b", "x" * 65, "ä", "a\nb", "a/b"])
+def test_an_agent_id_of_the_wrong_shape_is_refused(agent_id: str) -> None:
+    with pytest.raises(InvalidParams):
+        parse_arguments(CATALOGUE.tools["tabs"].params, {"agentId": agent_id})
+
+
+@pytest.mark.parametrize("name", ["click_selector", "type_selector"])
+@pytest.mark.parametrize(
+    "given", [{}, {"selector": "#a", "ref": "e1"}, {"ref": "12"}, {"ref": "e0"}, {"ref": "e1", "nth": 1}]
+)
+def test_acting_needs_exactly_one_element(name: str, given: dict[str, Any]) -> None:
+    base = {"text": "x"} if name == "type_selector" else {}
+    with pytest.raises(InvalidParams):
+        parse_arguments(CATALOGUE.tools[name].params, {**base, **given})
+
+
+def test_a_huge_string_is_refused_with_a_short_message() -> None:
+    with pytest.raises(InvalidParams) as refused:
+        parse_arguments(CATALOGUE.tools["navigate"].params, {"url": "x" * 10_000_000})
+    assert "10000000 characters" in refused.value.message
+    assert len(refused.value.message) < 300
+
+
+def test_prompt_text_needs_accept() -> None:
+    with pytest.raises(InvalidParams, match="promptText"):
+        parse_arguments(CATALOGUE.tools["click_selector"].params, {"selector": "#a", "promptText": "x"})

@@ -1,0 +1,199 @@
+"""The engine's promises: whole units of work, order, cancellation, schema, and clear errors."""
+
+import subprocess
+import sys
+import threading
+
+import anyio
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+import nova_mcp.browser.journal
+import nova_mcp.observation.store
+from nova_mcp.storage import schema
+from nova_mcp.storage.engine import Database, Tuning
+from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.storage.migrations.runner import config
+
+
+def add(conn, name, value=1):
+    conn.execute(text("INSERT INTO id_counter (name, value) VALUES (:name, :value)"), {"name": name, "value": value})
+
+
+def names(conn):
+    return conn.execute(text("SELECT name FROM id_counter ORDER BY name")).scalars().all()
+
+
+async def test_a_unit_of_work_is_one_transaction(db):
+    def both(conn):
+        add(conn, "one")
+        add(conn, "one")
+
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        await db.write(both)
+    assert await db.read(names) == []
+
+
+async def test_keyword_arguments_reach_the_unit_of_work(db):
+    await db.write(add, "one", value=7)
+    assert await db.read(lambda conn: conn.execute(text("SELECT value FROM id_counter")).scalar()) == 7
+
+
+async def test_cancelling_the_caller_does_not_stop_the_work(db):
+    started, release = threading.Event(), threading.Event()
+
+    def slow(conn):
+        started.set()
+        release.wait(20)
+        add(conn, "late")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(db.write, slow)
+        await anyio.to_thread.run_sync(started.wait)
+        tasks.cancel_scope.cancel()
+    assert await db.read(names) == []
+    release.set()
+    await db.close()
+    with Database.open(db.url.render_as_string(hide_password=False)) as again:
+        assert again.read_sync(names) == ["late"]
+
+
+async def test_cancelling_the_caller_does_not_drop_work_that_still_waits_in_line(store_url, open_db):
+    db = open_db(store_url, tuning=Tuning(postgres_threads=1))
+    started, release = threading.Event(), threading.Event()
+
+    def block(conn):
+        started.set()
+        release.wait(20)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(db.write, block)
+        await anyio.to_thread.run_sync(started.wait)
+        tasks.start_soon(db.write, add, "queued")
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    release.set()
+    await db.write(add, "after")
+    assert await db.read(names) == ["after", "queued"]
+
+
+async def test_a_failing_unit_does_not_harm_the_next(db):
+    def fail(conn):
+        raise KeyError("x")
+
+    for _ in range(5):
+        with pytest.raises(KeyError):
+            await db.write(fail)
+        with pytest.raises(KeyError):
+            await db.read(fail)
+    await db.write(add, "fine")
+    assert await db.read(names) == ["fine"]
+
+
+async def test_a_read_sees_one_moment(db):
+    await db.write(add, "a")
+
+    def twice(conn):
+        before = names(conn)
+        writer = threading.Thread(target=db.write_sync, args=(add, "b"))
+        writer.start()
+        writer.join()
+        return before, names(conn)
+
+    assert await db.read(twice) == (["a"], ["a"])
+    assert await db.read(names) == ["a", "b"]
+
+
+async def test_reads_cannot_write(db):
+    with pytest.raises(StoreUnavailable) as refusal:
+        await db.read(add, "x")
+    assert refusal.value.reason == "readonly"
+
+
+async def test_a_closed_database_says_so(db):
+    await db.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        await db.write(names)
+    await db.close()
+
+
+def test_an_unknown_kind_of_store_is_refused():
+    with pytest.raises(ValueError, match="unknown kind of store"):
+        Database.open("mysql://localhost/x")
+
+
+def test_a_store_without_a_file_is_refused():
+    with pytest.raises(ValueError, match="needs a file"):
+        Database.open("sqlite://")
+
+
+# -- schema ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_migrations_end_in_exactly_the_tables_the_code_uses(empty_url, open_db):
+    assert nova_mcp.browser.journal.id_counter.metadata is nova_mcp.observation.store.ledger_link.metadata
+    db = open_db(empty_url)
+    assert db.read_sync(lambda conn: compare_metadata(MigrationContext.configure(conn), schema.metadata)) == []
+
+
+def test_the_listed_revisions_are_the_packaged_ones():
+    script = ScriptDirectory.from_config(config())
+    assert [item.revision for item in script.walk_revisions()][::-1] == list(schema.REVISIONS)
+
+
+def test_a_store_of_a_newer_nova_is_refused_and_left_as_it_is(db, store_url, bare_engine):
+    with bare_engine.begin() as conn:
+        conn.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StoreUnavailable) as refusal:
+        Database.open(store_url)
+    assert refusal.value.reason == "schema_newer"
+    with bare_engine.connect() as conn:
+        assert conn.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+
+
+def test_opening_an_up_to_date_store_does_not_import_alembic(db, store_url):
+    program = (
+        "import sys; from nova_mcp.storage.engine import Database; "
+        f"Database.open({store_url!r}).close_sync(); print('alembic' in sys.modules)"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
+    )
+
+
+# -- PostgreSQL only -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.postgres
+def test_a_database_that_does_not_answer_is_reported_as_down(tmp_path):
+    with pytest.raises(StoreUnavailable) as refusal:
+        Database.open(f"postgresql://nova@/nova?host={tmp_path}")
+    assert refusal.value.reason == "down"
+
+
+@pytest.mark.postgres
+def test_after_a_restart_of_the_database_the_next_unit_of_work_succeeds(postgres_url, postgres_cluster, open_db):
+    db = open_db(postgres_url)
+    db.write_sync(add, "before")
+    postgres_cluster.restart()
+    db.write_sync(add, "after")
+    assert db.read_sync(names) == ["after", "before"]
+
+
+@pytest.mark.postgres
+def test_a_connection_lost_in_mid_work_is_reported_as_down_and_rolled_back(postgres_url, open_db):
+    db = open_db(postgres_url)
+
+    def lose(conn):
+        add(conn, "lost")
+        pid = conn.execute(text("SELECT pg_backend_pid()")).scalar()
+        db.read_sync(lambda other: other.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid}).scalar())
+        add(conn, "more")
+
+    with pytest.raises(StoreUnavailable) as refusal:
+        db.write_sync(lose)
+    assert refusal.value.reason == "down"
+    assert db.read_sync(names) == []
