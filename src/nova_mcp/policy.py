@@ -16,6 +16,11 @@ PolicyReason = Literal["policy.host_denied", "policy.scheme_denied", "policy.pri
 LOOKALIKE: Final = "policy.lookalike_host"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+# Words that are schemes whatever follows, so that `javascript:1` is not taken for a host and a port.
+_KNOWN_SCHEMES = frozenset(
+    {"about", "blob", "chrome", "chrome-extension", "data", "devtools", "file", "ftp", "http", "https"}
+    | {"javascript", "mailto", "tel", "view-source", "ws", "wss"}
+)
 _PORT_LIKE = re.compile(r"[0-9]{1,5}(?:[/?#].*)?", re.DOTALL)
 _FILE_URL = re.compile(r"//(?:localhost)?(/[^?#]*)", re.IGNORECASE | re.DOTALL)
 
@@ -185,7 +190,8 @@ def _judge_shape(text: str) -> Malformed | None:
     if found is None:
         kind = "relative" if text[0] in "/.?#\\" else "missing its scheme"
         return Malformed(f"{_quoted(text)} is {kind}; give an absolute URL such as https://example.com/.")
-    if "." in found.group(1) or _PORT_LIKE.fullmatch(found.group(2)):
+    scheme, rest = found.groups()
+    if scheme.lower() not in _KNOWN_SCHEMES and ("." in scheme or _PORT_LIKE.fullmatch(rest)):
         return Malformed(f"{_quoted(text)} is missing its scheme; give an absolute URL such as https://example.com/.")
     return None
 

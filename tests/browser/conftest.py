@@ -3,12 +3,13 @@
 import contextlib
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import anyio
 import pytest
 
 from nova_mcp.browser.runtime import Browser, BrowserHome
@@ -145,6 +146,13 @@ def refused_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for something that raises no event a test could wait on; the limit only ends a broken run."""
+    with anyio.fail_after(20):
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(0.02)
 
 
 def make_browser(

@@ -40,28 +40,26 @@ async def test_a_waiting_writer_is_not_overtaken_by_later_readers() -> None:
         async with lock.shared():
             order.append("reader")
 
-    async with anyio.create_task_group() as group:
-        async with lock.shared():
-            group.start_soon(write)
-            await anyio.wait_all_tasks_blocked()
-            group.start_soon(read)
-            await anyio.wait_all_tasks_blocked()
-            assert order == []
+    async with anyio.create_task_group() as group, lock.shared():
+        group.start_soon(write)
+        await anyio.wait_all_tasks_blocked()
+        group.start_soon(read)
+        await anyio.wait_all_tasks_blocked()
+        assert order == []
     assert order == ["writer", "reader"]
 
 
 async def test_a_cancelled_waiter_leaves_no_trace() -> None:
     lock = ReadWriteLock()
-    async with lock.exclusive():
-        async with anyio.create_task_group() as group:
+    async with lock.exclusive(), anyio.create_task_group() as group:
 
-            async def wait() -> None:
-                async with lock.exclusive(60_000):
-                    pytest.fail("cancelled while waiting")
+        async def wait() -> None:
+            async with lock.exclusive(60_000):
+                pytest.fail("cancelled while waiting")
 
-            group.start_soon(wait)
-            await anyio.wait_all_tasks_blocked()
-            group.cancel_scope.cancel()
+        group.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
     async with lock.exclusive(1), anyio.create_task_group():
         assert lock.held
     assert not lock.held

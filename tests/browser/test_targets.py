@@ -14,7 +14,7 @@ from nova_mcp.browser.targets import MAX_TABS_PER_SANDBOX, Tab, TabQuery
 from nova_mcp.errors import InvalidParams, NotFound, Precondition, Unavailable
 from nova_mcp.observation.model import Caller
 
-from .conftest import Site
+from .conftest import Site, eventually
 
 
 def other_agent(caller: Caller, agent_id: str = "second") -> Caller:
@@ -161,9 +161,7 @@ async def test_of_thirty_popups_five_stay_and_the_rest_is_counted(browser: Brows
 async def test_popups_without_an_action_are_limited_too(browser: Browser, caller, tab: Tab, site: Site) -> None:
     await navigate(tab, site.url("host/popups.html"))
     await tab.page.evaluate("document.getElementById('thirty').click()")
-    with anyio.fail_after(20):
-        while tab.popups_closed < 25:
-            await anyio.sleep(0.05)
+    await eventually(lambda: tab.popups_closed == 25)
     assert len(browser.targets.list_tabs(caller)) == 1 + POPUPS_KEPT
 
 
@@ -175,9 +173,7 @@ async def test_a_page_that_closes_itself_ends_its_tab(browser: Browser, caller, 
     popup = await browser.targets.resolve(caller, window.new_tabs[0])
     await popup.page.evaluate("setTimeout(() => window.close(), 0)")
     await popup.channel.closed()
-    with anyio.fail_after(5):
-        while popup in browser.targets.list_tabs(caller):
-            await anyio.sleep(0.01)
+    await eventually(lambda: popup not in browser.targets.list_tabs(caller))
 
 
 async def test_closing_is_quick_even_when_the_page_would_ask(browser: Browser, tab: Tab, site: Site) -> None:
@@ -213,38 +209,35 @@ async def test_dialogs_are_answered_as_ordered_and_reported(tab, site, button, o
 async def test_a_dialog_storm_replaces_the_page_under_the_same_id(browser: Browser, caller, tab, site: Site) -> None:
     await navigate(tab, site.url("host/dialogs.html"))
     channel, epoch = tab.channel, tab.page_epoch
-    async with anyio.create_task_group() as group:
-        async with tab.watch() as window:
-            point = await tab.page.locator("#storm").bounding_box()
+    async with anyio.create_task_group() as group, tab.watch() as window:
+        point = await tab.page.locator("#storm").bounding_box()
 
-            async def press() -> None:
-                with pytest.raises(Exception):  # noqa: B017
-                    await tab.page.mouse.click(point["x"] + 5, point["y"] + 5)
+        async def press() -> None:
+            with pytest.raises(Exception):  # noqa: B017
+                await tab.page.mouse.click(point["x"] + 5, point["y"] + 5)
 
-            group.start_soon(press)
-            with anyio.fail_after(20):
-                await channel.closed()
-            assert window.dialog_storm
-            assert len(window.dialogs) == 6
+        group.start_soon(press)
+        with anyio.fail_after(20):
+            await channel.closed()
+        assert window.dialog_storm
+        assert len(window.dialogs) == 6
     with pytest.raises(Unavailable) as caught:
         await channel.ask("state")
     assert caught.value.reason_code == "dialog.storm"
-    with anyio.fail_after(20):
-        while tab.channel is channel or tab.url != site.url("host/dialogs.html"):
-            await anyio.sleep(0.05)
     assert await browser.targets.resolve(caller, tab.target_id) is tab
+    assert (tab.state in ("ready", "loading"), tab.url) == (True, site.url("host/dialogs.html"))
     report = await navigate(tab, site.url("html?title=alive"))
     assert (report.status, report.title) == ("ok", "alive")
     assert tab.page_epoch > epoch
 
 
-async def test_a_page_that_storms_while_loading_ends_in_a_typed_answer(tab: Tab, site: Site) -> None:
+async def test_a_page_that_storms_while_loading_ends_in_a_typed_answer(browser, caller, tab, site) -> None:
     with pytest.raises(Unavailable) as caught:
         await navigate(tab, site.url("host/storm_on_load.html"))
     assert caught.value.reason_code == "dialog.storm"
-    with anyio.fail_after(20):
-        while tab.channel.state != "ready" or tab.storms < 1:
-            await anyio.sleep(0.05)
+    assert await browser.targets.resolve(caller, tab.target_id) is tab
+    report = await navigate(tab, site.url("html?title=alive"))
+    assert (report.status, report.title) == ("ok", "alive")
 
 
 async def test_many_tabs_do_not_wait_for_each_other(browser: Browser, caller: Caller, site: Site) -> None:

@@ -1,7 +1,6 @@
 """`nova doctor`: finds what is broken, says how to mend it, and never prints a secret."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -99,4 +98,4 @@ def test_the_trial_starts_a_server_and_a_browser_and_reads_a_page_back(tmp_path:
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert checks["trial"]["state"] == "ok", checks["trial"]
     assert done.returncode == 0
-    assert os.listdir(tmp_path) == ["home"]
+    assert [file.name for file in tmp_path.iterdir()] == ["home"]

@@ -22,7 +22,10 @@ def test_a_sound_ledger_passes_with_its_numbers(folder: Folder) -> None:
 def test_the_first_broken_link_of_each_chain_is_named(folder: Folder) -> None:
     for server in ("s1", "s1", "s1", "s2", "s2", "s3"):
         folder.call(server)
-    edit(folder, "UPDATE ledger_body SET body = replace(body, 'perceive', 'navigate') WHERE server_seq >= 2")
+    edit(
+        folder,
+        "UPDATE ledger_body SET body = CAST(replace(body, 'perceive', 'navigate') AS BLOB) WHERE server_seq >= 2",
+    )
     done = nova_process("ledger", "verify", "--data-dir", folder.path)
     assert done.returncode == 1
     first, second = done.stdout.splitlines()

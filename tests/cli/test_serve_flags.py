@@ -1,16 +1,17 @@
 """`nova serve`: flags become settings, mistakes are one line and exit code 2, and nothing heavy is imported."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from cli_kit import nova, nova_process
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.cli.serve import configuration, http_address, parser, settings_tree
 from nova_mcp.settings import SettingsError
-from cli_kit import nova, nova_process
 
 
 def tree(*argv: str) -> dict[str, object]:
@@ -145,8 +146,6 @@ def test_a_stdio_server_without_a_client_ends_at_once_and_writes_nothing(tmp_pat
 
 
 def test_a_taken_port_is_told_with_code_1(tmp_path: Path) -> None:
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = nova_process("serve", "--http", f"127.0.0.1:{taken.getsockname()[1]}", "--data-dir", tmp_path)
     assert done.returncode == 1
@@ -156,7 +155,7 @@ def test_a_taken_port_is_told_with_code_1(tmp_path: Path) -> None:
 def test_the_way_to_a_server_imports_nothing_it_does_not_need() -> None:
     code = (
         "import sys, nova_mcp.cli, nova_mcp.cli.serve, nova_mcp.server.stdio, nova_mcp.server.manifest;"
-        "print(*[name for name in ('rich', 'typer', 'sqlalchemy', 'playwright', 'alembic', 'uvicorn') "
+        "print(*[name for name in ('rich', 'typer', 'sqlalchemy', 'playwright', 'alembic', 'nova_mcp.app') "
         "if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

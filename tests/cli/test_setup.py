@@ -50,7 +50,7 @@ def test_setup_writes_the_entry_tries_it_and_suggests_a_prompt(tmp_path: Path) -
     path = tmp_path / "home" / ".claude.json"
     path.write_text('{"theme": "dark"}')
     path.chmod(0o600)
-    done = nova_process("setup", "claude", "--yes", "--data-dir", tmp_path / "data")
+    done = nova_process("setup", "claude", "--yes", "--wait", 50, "--data-dir", tmp_path / "data")
     assert done.returncode == 0, done.stderr
     entry = json.loads(path.read_text())["mcpServers"]["nova"]
     assert entry["args"] == ["--tool-names", "underscore", "--data-dir", str(tmp_path / "data")]

@@ -3,6 +3,7 @@
 import os
 import pty
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,8 +87,6 @@ def test_without_a_terminal_watching_prints_plain_lines(folder: Folder) -> None:
         try:
             assert process.stdout is not None
             # Written until the command, which starts with what comes after it, has seen one.
-            import threading
-
             seen = threading.Event()
 
             def write() -> None:

@@ -127,11 +127,3 @@ def test_only_a_foreign_live_lease_stops_a_mutation(effect: Effect, expires: int
 def test_looking_first_is_asked_of_acting_calls_only(effect: Effect) -> None:
     settings = GateSettings(perceive_first="block")
     assert isinstance(admit(ALL_GATES, facts(effect=effect, unseen_document=True), settings), Admitted)
-
-
-def test_a_malformed_address_is_an_argument_error() -> None:
-    policy = NavigationPolicy()
-    for url in ("example.com", "/path", "", "  "):
-        verdict = admit(["policy.domain"], facts(effect="navigate", url=url, policy=policy), SETTINGS)
-        assert isinstance(verdict, Refused)
-        assert verdict.error.error_code == -32602

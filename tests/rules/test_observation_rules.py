@@ -44,11 +44,12 @@ from nova_mcp.observation.rules import (
 
 maybe_text = st.none() | st.text(max_size=12)
 whole = st.integers(0, 2**53)
+numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    st.none() | st.booleans() | numbers | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 pages = st.builds(
     PageState,
     target_id=maybe_text,
@@ -327,9 +328,7 @@ def test_windows_hold_every_call_once_whatever_the_order_of_arrival(calls, rando
     assert sum(window.reads for window in windows) == sum(call.read for call in calls)
     shuffled = list(calls)
     random.shuffle(shuffled)
-    again = visit_windows(shuffled, now)
-    assert sum(window.dwell_ms for window in again) >= 0
-    assert sum(window.calls for window in again) == len(calls)
+    assert visit_windows(shuffled, now) == windows
 
 
 @given(st.lists(visits, max_size=12), st.lists(st.integers(0, 25_000), max_size=5))

@@ -154,6 +154,13 @@ def test_acting_needs_exactly_one_element(name: str, given: dict[str, Any]) -> N
         parse_arguments(CATALOGUE.tools[name].params, {**base, **given})
 
 
+@pytest.mark.parametrize("url", ["example.com", "/path", "", "  ", "localhost:8080", "//host/x"])
+@pytest.mark.parametrize("name", ["navigate", "tab_new"])
+def test_only_absolute_addresses_are_opened(name: str, url: str) -> None:
+    with pytest.raises(InvalidParams, match="url"):
+        parse_arguments(CATALOGUE.tools[name].params, {"url": url})
+
+
 def test_a_huge_string_is_refused_with_a_short_message() -> None:
     with pytest.raises(InvalidParams) as refused:
         parse_arguments(CATALOGUE.tools["navigate"].params, {"url": "x" * 10_000_000})

@@ -1,6 +1,6 @@
 """Clicking: one element, one trusted press at a tested point, and an honest account of what came of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -29,6 +29,10 @@ Modifier: TypeAlias = Literal["Alt", "Control", "Meta", "Shift"]
 PRESS_MS: Final = 5000
 
 
+def unobserved(prepared: Prepared) -> None:
+    """For callers that keep no evidence."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClickOptions:
     button: Button = "left"
@@ -41,6 +45,8 @@ class ClickOptions:
     prompt_text: str | None = None
     # Set only by callers that hold a contract for the commit.
     allow_commit: bool = False
+    # Told right before input is sent, so that a call that dies later is known to have touched the page.
+    on_dispatch: Callable[[Prepared], None] = unobserved
 
 
 async def click(tab: "Tab", locator: Locator, options: ClickOptions, ports: Ports) -> ActionReport:
@@ -51,6 +57,7 @@ async def click(tab: "Tab", locator: Locator, options: ClickOptions, ports: Port
             if not options.allow_commit:
                 refuse_commit(prepared, "click", accepts=options.on_dialog == "accept")
             since = mark(window)
+            options.on_dispatch(prepared)
             ports.faults.hit("before_dispatch")
             await _press(tab.page, prepared, options)
             ports.faults.hit("after_dispatch")
@@ -75,9 +82,9 @@ def commit_refusal(point: CommitPoint) -> Blocked:
     return Blocked(
         "guarded_commit.missing_contract",
         f"This is a commit point ({point.kind}): {point.why}.",
-        f"Use {point.suggested_tool} with an expectation of what success looks like.",
+        "Nova does not press controls like this one until it can prove what came of it; leave it to a person.",
         stage="guarded_commit_check",
-        details={"commitKind": point.kind, "why": point.why, "suggestedTool": point.suggested_tool},
+        details={"commitKind": point.kind, "why": point.why},
     )
 
 

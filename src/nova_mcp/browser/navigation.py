@@ -66,6 +66,7 @@ async def navigate(tab: Tab, url: str, options: LoadOptions = DEFAULTS) -> Navig
     """Open an address in a tab, reviving the tab first when its page is gone."""
     warnings = require_allowed(tab, url)
     recovered = await _revive(tab)
+    tab.storms = 0
 
     async def go(timeout_ms: float, window: HostWindow) -> Response | None:
         return await tab.page.goto(url, wait_until="commit", timeout=timeout_ms)
@@ -148,6 +149,7 @@ class Navigation:
         self, tab: Tab, url: str, options: LoadOptions, *, recovered: bool = False, warnings: tuple[str, ...] = ()
     ) -> None:
         self.tab = tab
+        self.channel = tab.channel
         self.url = url
         self.options = options
         self.recovered = recovered
@@ -173,11 +175,15 @@ class Navigation:
             tab.leave = False
             tab.touch()
 
+    def _require_page(self) -> None:
+        """The page may have been replaced meanwhile; this navigation was the old one's."""
+        if self.channel.state != "ready":
+            raise self.channel.ended_error()
+
     def _left_ms(self) -> float:
         return max(1.0, (self.deadline - anyio.current_time()) * 1000)
 
     async def _attempt(self, trigger: Trigger, window: HostWindow) -> Arrived | Missed:
-        channel = self.tab.channel
         try:
             # The driver keeps the time; the outer limit is for a driver that does not answer.
             with anyio.fail_after((self._left_ms() + 2000) / 1000):
@@ -185,8 +191,7 @@ class Navigation:
         except (DriverTimeout, TimeoutError):
             return Missed(None, timed_out=True)
         except Error as error:
-            if channel.state != "ready":
-                raise channel.ended_error() from error
+            self._require_page()
             return Missed(net_error_of(error.message))
 
     async def _arrived(self, response: Response | None, window: HostWindow) -> NavigationReport:
@@ -194,6 +199,7 @@ class Navigation:
         if response is not None:
             tab.http_status = response.status
         state, waited = await self._wait(window)
+        self._require_page()
         if tab.guard.denied is not None:
             await tab.guard.settled()
             return await self._denied(tab.guard.denied, window)
@@ -216,9 +222,8 @@ class Navigation:
                 return wanted, True
         except DriverTimeout:
             return reached, False
-        except Error as error:
-            if self.tab.channel.state != "ready":
-                raise self.tab.channel.ended_error() from error
+        except Error:
+            self._require_page()
             return reached, False
         return reached, False
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal, Protocol, TypeAlias
 
+import anyio
 from playwright.async_api import Dialog, Download, Error, Frame, Page
 
 from nova_mcp.browser.channel import DocumentChanged, PageChannel, PageScriptError
@@ -33,6 +34,7 @@ BLANK = "about:blank"
 _TITLE = "Object.getOwnPropertyDescriptor(Document.prototype,'title').get.call(document)"
 STORM_DIALOGS = 5
 STORM_WINDOW_MS = 10_000
+REPLACE_MS = 5000
 POPUPS_KEPT = 5
 POPUP_WINDOW_MS = 10_000
 
@@ -82,6 +84,7 @@ class Tab:
         self.stay_requested = False
         self.closing = False
         self.storms = 0
+        self.replacing: anyio.Event | None = None
         self._host = host
         self._clock = clock
         self._windows: list[HostWindow] = []
@@ -119,6 +122,12 @@ class Tab:
     def host_busy(self, past_ms: float) -> bool:
         """Whether this process was too busy in that time to blame the page."""
         return self.channel.host_busy(past_ms)
+
+    async def replaced(self) -> None:
+        """Return once a page that is just being replaced has its successor."""
+        if (replacing := self.replacing) is not None:
+            with anyio.move_on_after(REPLACE_MS / 1000):
+                await replacing.wait()
 
     async def recover(self) -> None:
         """Put a fresh page behind this id; the old one can't be used any more."""
@@ -214,8 +223,8 @@ class Tab:
         accept = self._accepts(dialog.type, orders)
         # Told before answered: the page runs on at once, and whoever watches must already know why.
         self._note_dialog(dialog, "accepted" if accept else "dismissed")
-        text = orders.prompt_text if dialog.type == "prompt" else None
-        await _quietly(dialog.accept(text) if accept and text is not None else _answer(dialog, accept=accept))
+        text = dialog.default_value if orders.prompt_text is None else orders.prompt_text
+        await _quietly(_answer(dialog, text, accept=accept))
 
     def _accepts(self, kind: str, orders: DialogOrders) -> bool:
         if kind == "beforeunload":
@@ -259,11 +268,13 @@ class Tab:
             window.note()
 
 
-async def _answer(dialog: Dialog, *, accept: bool) -> None:
-    if accept:
-        await dialog.accept()
-    else:
+async def _answer(dialog: Dialog, text: str, *, accept: bool) -> None:
+    if not accept:
         await dialog.dismiss()
+    elif dialog.type == "prompt":
+        await dialog.accept(text)
+    else:
+        await dialog.accept()
 
 
 async def _quietly(step: Any) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import anyio
 from playwright.async_api import Error, Page
 
 from nova_mcp.browser.channel import PageChannel
@@ -27,6 +28,7 @@ ACTIVE = "active"
 MAX_TABS = 200
 MAX_TABS_PER_SANDBOX = 50
 LISTED_TABS = 20
+STORM_RELOAD_MS = 4000
 _SANDBOX_ID = re.compile(r"[A-Z]{1,6}")
 
 
@@ -84,6 +86,7 @@ class Targets:
             if found is None or found.principal != caller.principal:
                 raise await self._unknown_tab(caller, target_id)
             tab = found
+        await tab.replaced()
         tab.touch()
         return tab
 
@@ -297,15 +300,20 @@ class Targets:
 
     async def storm(self, tab: Tab) -> None:
         """Replace a page that opens dialog after dialog; a page that storms again is not loaded again."""
+        tab.replacing = done = anyio.Event()
         tab.channel.end("closed", storm=True)
         tab.storms += 1
         url = tab.url
         try:
             await self.recover(tab)
             if tab.storms == 1 and url != BLANK:
-                await tab.page.goto(url, wait_until="commit", timeout=5000)
+                await tab.page.goto(url, wait_until="commit", timeout=STORM_RELOAD_MS)
         except (Error, NovaError):
             return
+        finally:
+            done.set()
+            if tab.replacing is done:
+                tab.replacing = None
 
     async def page_closed(self, tab: Tab, page: Page) -> None:
         if page is not tab.page or tab.closing or self._tabs.get(tab.target_id) is not tab or tab.channel.stormed:

@@ -1,5 +1,6 @@
 """Typing: trusted input into one field, read back before anything is claimed or sent."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -11,7 +12,14 @@ from nova_mcp.browser.action_report import ActionReport, Judgement, Typed, build
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.effects import Watch, mark
 from nova_mcp.browser.host_window import HostWindow, OnDialog
-from nova_mcp.browser.input import PRESS_MS, lower_shield, refuse_commit, refuse_if_undelivered, wait_for_navigation
+from nova_mcp.browser.input import (
+    PRESS_MS,
+    lower_shield,
+    refuse_commit,
+    refuse_if_undelivered,
+    unobserved,
+    wait_for_navigation,
+)
 from nova_mcp.browser.locate import Locator, Prepared, prepare
 from nova_mcp.browser.seen import Answer, answer
 from nova_mcp.clock import Ports
@@ -38,6 +46,7 @@ class TypeOptions:
     on_dialog: OnDialog = "dismiss"
     prompt_text: str | None = None
     allow_commit: bool = False
+    on_dispatch: Callable[[Prepared], None] = unobserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,7 @@ class _Entry:
 
     async def run(self) -> ActionReport:
         since = mark(self.window)
+        self.options.on_dispatch(self.prepared)
         self.ports.faults.hit("before_dispatch")
         used, back = await self._enter_text()
         self.ports.faults.hit("after_dispatch")
@@ -163,7 +173,7 @@ class _Entry:
         try:
             told = answer(await self.tab.channel.ask("readBack", question, frame_id=self._frame))
         except (DocumentChanged, PageScriptError):
-            return _ReadBack(False, "", lost=True)
+            return _ReadBack(matches=False, value="", lost=True)
         if told.get("lost"):
-            return _ReadBack(False, "", lost=True)
+            return _ReadBack(matches=False, value="", lost=True)
         return _ReadBack(told["matches"], told["value"])

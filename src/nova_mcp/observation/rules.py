@@ -258,7 +258,7 @@ def visit_windows(
 ) -> tuple[VisitWindow, ...]:
     """Windows ordered by start; a window still open is finished at `now_ms`."""
     by_target: dict[str, list[VisitCall]] = {}
-    for call in sorted(calls, key=lambda call: (call.started_at_ms, call.ended_at_ms)):
+    for call in sorted(calls, key=lambda call: (call.started_at_ms, call.ended_at_ms, call.url, call.task_id or "")):
         by_target.setdefault(call.target_id, []).append(call)
     windows: list[VisitWindow] = []
     for target_id, ordered in by_target.items():

@@ -26,6 +26,7 @@ from sqlalchemy import (
 
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Link, ServerId
 from nova_mcp.observation.rules import (
+    IndexColumns,
     body_hash,
     canonical_body,
     genesis_hash,
@@ -193,7 +194,6 @@ def append_call(conn: Connection, record: CallRecord) -> Link:
     digest = body_hash(body)
     seq, previous = head[0] + 1, head[1]
     link = Link(server_id, seq, record.call_id, digest, link_hash(previous, seq, digest))
-    columns = index_columns(record)
     _ADD_LINK.run(
         conn,
         {
@@ -204,26 +204,7 @@ def append_call(conn: Connection, record: CallRecord) -> Link:
             "hash": link.hash,
         },
     )
-    _ADD_BODY.run(
-        conn,
-        {
-            "server_id": server_id,
-            "server_seq": seq,
-            "at_ms": columns.at_ms,
-            "kind": columns.kind,
-            "principal": columns.principal,
-            "agent_id": columns.agent_id,
-            "tool_name": columns.tool_name,
-            "target_id": columns.target_id,
-            "outcome_kind": columns.outcome_kind,
-            "reason_code": columns.reason_code,
-            "host": columns.host,
-            "task_id": columns.task_id,
-            "instance_id": columns.instance_id,
-            "closes": columns.closes,
-            "body": body,
-        },
-    )
+    _ADD_BODY.run(conn, _body_row(link, index_columns(record), body))
     seen = record.started_at_ms + record.duration_ms
     _ADVANCE.run(conn, {"server": server_id, "seq": seq, "hash": link.hash, "seen": seen})
     if record.kind == "intent":
@@ -234,6 +215,26 @@ def append_call(conn: Connection, record: CallRecord) -> Link:
     if record.closes is not None:
         conn.execute(_CLOSE_INTENT, {"intent": record.closes})
     return link
+
+
+def _body_row(link: Link, columns: IndexColumns, body: bytes) -> dict[str, str | int | bytes | None]:
+    return {
+        "server_id": link.server_id,
+        "server_seq": link.server_seq,
+        "at_ms": columns.at_ms,
+        "kind": columns.kind,
+        "principal": columns.principal,
+        "agent_id": columns.agent_id,
+        "tool_name": columns.tool_name,
+        "target_id": columns.target_id,
+        "outcome_kind": columns.outcome_kind,
+        "reason_code": columns.reason_code,
+        "host": columns.host,
+        "task_id": columns.task_id,
+        "instance_id": columns.instance_id,
+        "closes": columns.closes,
+        "body": body,
+    }
 
 
 # -- servers and recovery --------------------------------------------------------------------------------------------

@@ -243,12 +243,8 @@ class Pipeline:
 
     async def _conclude(self, envelope: Envelope, error: NovaError) -> Answer:
         """Record a call that ended in an error, then say so."""
-        effect = envelope.spec.effect if envelope.spec is not None else None
-        answer = render_error(error, effect, envelope.call_id, self._parts.listed)
-        if envelope.gate_id is not None:
-            answer.structured["gateId"] = envelope.gate_id
-            answer = replace(answer, text=compact(answer.structured))
         kind = _kind(error, envelope)
+        answer = self._error_answer(envelope, error)
         outcome = self._outcome(envelope, kind, error_code=error.error_code, reason_code=error.reason_code)
         try:
             await self._record(envelope, outcome)
@@ -290,9 +286,15 @@ class Pipeline:
         if envelope.evidence.action_dispatched:
             body = answer.structured | {"actionDispatched": True, "evidenceRecorded": False}
             return replace(answer, structured=body, text=compact(body))
-        error = _as_nova_error(failure, envelope)
+        return self._error_answer(envelope, _as_nova_error(failure, envelope))
+
+    def _error_answer(self, envelope: Envelope, error: NovaError) -> Answer:
         effect = envelope.spec.effect if envelope.spec is not None else None
-        return render_error(error, effect, envelope.call_id, self._parts.listed)
+        answer = render_error(error, effect, envelope.call_id, self._parts.listed)
+        if envelope.gate_id is None:
+            return answer
+        body = answer.structured | {"gateId": envelope.gate_id}
+        return replace(answer, structured=body, text=compact(body))
 
     def _stopped_error(self, envelope: Envelope) -> NovaError:
         dispatched = bool(envelope.evidence.action_dispatched)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nova_mcp.browser.claims import Lease, may_mutate
-from nova_mcp.errors import Blocked, ClaimMismatch, Fix, InvalidParams, NovaError, PolicyDenied
+from nova_mcp.errors import Blocked, ClaimMismatch, Fix, NovaError, PolicyDenied
 from nova_mcp.observation.model import Effect
 from nova_mcp.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
 from nova_mcp.settings import GateMode, GateSettings
@@ -100,9 +100,8 @@ def _domain(facts: GateFacts, _: GateSettings) -> NovaError | None:
     match judge_url(facts.url, facts.policy):
         case Denied() as denied:
             return PolicyDenied(denied.reason_code, denied.message, denied.hint, stage="gate")
-        case Malformed() as malformed:
-            return InvalidParams("invalid_params", malformed.message, "Send an absolute http(s) URL.")
-        case Allowed():
+        case Allowed() | Malformed():
+            # The shape of an address is the arguments' business, checked before any gate is asked.
             return None
 
 

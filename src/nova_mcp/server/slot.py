@@ -22,7 +22,7 @@ CLOSE_LIMIT_S = 10.0
 async def build_default(settings: Settings) -> Backend:
     """Import the program in a thread, so that the protocol stays responsive meanwhile."""
     app = await anyio.to_thread.run_sync(import_module, "nova_mcp.app")
-    return cast(Backend, await app.build_backend(settings))
+    return cast(Backend, await app.build(settings))
 
 
 class BackendSlot:

@@ -1,9 +1,10 @@
 """Argument groups that several tools share, so that one rule has one place."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from nova_mcp.policy import Malformed, NavigationPolicy, judge_url
 from nova_mcp.tools.spec import Params
 
 WaitUntil = Literal["commit", "domcontentloaded", "load", "settled"]
@@ -12,6 +13,16 @@ OnDialog = Literal["dismiss", "accept"]
 
 REF_PATTERN = r"^e[1-9][0-9]{0,6}$"
 URL_LIMIT = 8192
+
+
+def _absolute(url: str) -> str:
+    verdict = judge_url(url, NavigationPolicy())
+    if isinstance(verdict, Malformed):
+        raise ValueError(verdict.message)
+    return url
+
+
+AbsoluteUrl = Annotated[str, Field(max_length=URL_LIMIT, description="absolute http(s) URL"), AfterValidator(_absolute)]
 
 
 class LoadParams(Params):

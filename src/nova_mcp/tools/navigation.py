@@ -8,7 +8,7 @@ from nova_mcp.browser.tab import Tab
 from nova_mcp.errors import FAMILIES, NovaError, Stopped
 from nova_mcp.observation.model import Json
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.groups import URL_LIMIT, LoadParams, OutputDetail
+from nova_mcp.tools.groups import AbsoluteUrl, LoadParams, OutputDetail
 from nova_mcp.tools.results import ActResult, DialogSeen, DownloadSeen, EffectSeen
 from nova_mcp.tools.spec import AgentParams, TargetParams, maybe, tool
 
@@ -16,7 +16,7 @@ SHOWN_URL = 300
 
 
 class NavigateParams(TargetParams, LoadParams):
-    url: str = Field(max_length=URL_LIMIT, description="absolute http(s) URL")
+    url: AbsoluteUrl
     force: bool = Field(default=False, description="leave even if the page asks to stay")
     output_detail: OutputDetail = "compact"
 
@@ -31,7 +31,7 @@ class ReloadParams(HistoryParams):
 
 
 class TabNewParams(AgentParams, LoadParams):
-    url: str | None = Field(None, max_length=URL_LIMIT)
+    url: AbsoluteUrl | None = None
     sandbox_id: str | None = Field(None, pattern=r"^[A-Z]{1,6}$")
     activate: bool = True
 
@@ -119,7 +119,7 @@ def _fields(tab: Tab, report: NavigationReport) -> dict[str, object]:
         "url": report.url,
         "reason_code": report.reason_code,
         "retryable": report.retry_after_ms is not None,
-        "retry_advice": "do_not_retry" if report.verified else "safe_to_retry",
+        "retry_advice": "do_not_retry" if report.verified else "check_postcondition_first",
         "action_dispatched": report.dispatched,
         "dispatch_proof": "host" if report.dispatched else "none",
         "effect": EffectSeen(observed=report.load_state != "none", channels=["navigation"] if report.verified else []),

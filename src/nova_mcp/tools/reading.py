@@ -30,7 +30,6 @@ class CommitPointCta(Part):
     name: str
     kind: str
     why: str
-    suggested_tool: str
 
 
 class CompletenessPart(Part):
@@ -105,8 +104,7 @@ def _perceived(tab: Tab, report: PerceiveReport) -> PerceiveResult:
         scroll=Scroll(above_fold_px=page.above_px, below_fold_px=page.below_px) if scrolls else None,
         dialogs=list(report.dialogs),
         commit_point_ctas=[
-            CommitPointCta(ref=one.ref, name=one.name, kind=one.kind, why=one.why, suggested_tool=one.suggested_tool)
-            for one in report.commit_points
+            CommitPointCta(ref=one.ref, name=one.name, kind=one.kind, why=one.why) for one in report.commit_points
         ],
         commit_point_total=report.commit_point_total,
         elements=[one.line for one in report.elements],
