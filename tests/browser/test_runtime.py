@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nova_mcp.browser.discovery import PATH_NAMES, Machine, find_browser, install_paths
 from nova_mcp.browser.host_lag import BUSY_MS, PROBE_MS, HostLag
-from nova_mcp.browser.leftovers import end_leftovers, mark, read_note, write_note
+from nova_mcp.browser.leftovers import alive, end_leftovers, mark, read_note, write_note
 from nova_mcp.browser.navigation import navigate, reload
 from nova_mcp.browser.runtime import (
     MAX_RELAUNCHES,
@@ -261,14 +261,16 @@ asyncio.run(main())
         server.wait()
         if server.stdout is not None:
             server.stdout.close()
-    gone, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(family, timeout=15))
-    assert alive == []
+    _, survivors = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(family, timeout=15))
+    assert survivors == []
     assert end_leftovers(tmp_path) == 0
     assert list((tmp_path / "browsers").iterdir()) == []
 
 
 def test_only_browsers_of_dead_servers_are_ended(tmp_path: Path) -> None:
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    was = mark(sleeper.pid)
+    assert was is not None
     try:
         path = write_note(tmp_path, "server_a", sleeper.pid)
         assert path is not None
@@ -276,12 +278,12 @@ def test_only_browsers_of_dead_servers_are_ended(tmp_path: Path) -> None:
         assert sleeper.poll() is None
         path.write_text(path.read_text().replace(f'"pid": {os.getpid()}', '"pid": 4194300'))
         moved = path.read_text()
-        path.write_text(moved.replace(str(mark(sleeper.pid).started), "1.5"))  # type: ignore[union-attr]
+        path.write_text(moved.replace(str(was.started), "1.5"))
         assert end_leftovers(tmp_path) == 0, "another process took the number"
         assert sleeper.poll() is None
         path.write_text(moved)
         assert end_leftovers(tmp_path) == 1
-        assert sleeper.wait(timeout=10) == -signal.SIGKILL
+        assert alive(was) is None
     finally:
         sleeper.kill()
         sleeper.wait()

@@ -63,15 +63,19 @@ def call_with(spec: ToolSpec, name: str, value: Any) -> dict[str, Any]:
     return {**base, **COMPANIONS.get((spec.name, name), {}), name: value}
 
 
+def text_of(name: str, length: int) -> str:
+    return ("http://127.0.0.1/" + "x" * length)[:length] if name == "url" else "x" * length
+
+
 def edges() -> Iterator[Any]:
     for spec, name, arm in arguments():
         if arm.get("type") == "integer":
             inside = [arm[key] for key in ("minimum", "maximum") if key in arm]
             outside = [arm[key] + step for key, step in (("minimum", -1), ("maximum", 1)) if key in arm]
         elif arm.get("type") == "string" and "enum" not in arm and "pattern" not in arm:
-            inside = ["x" * arm[key] for key in ("minLength", "maxLength") if key in arm]
+            inside = [text_of(name, arm[key]) for key in ("minLength", "maxLength") if key in arm]
             outside = [
-                "x" * (arm[key] + step)
+                text_of(name, arm[key] + step)
                 for key, step in (("minLength", -1), ("maxLength", 1))
                 if key in arm and arm[key] + step >= 0
             ]

@@ -10,6 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
+from sqlalchemy.exc import ProgrammingError
 
 import nova_mcp.browser.journal
 import nova_mcp.observation.store
@@ -197,3 +198,33 @@ def test_a_connection_lost_in_mid_work_is_reported_as_down_and_rolled_back(postg
         db.write_sync(lose)
     assert refusal.value.reason == "down"
     assert db.read_sync(names) == []
+
+
+@pytest.mark.postgres
+def test_a_row_that_another_writer_keeps_locked_is_reported_as_locked(postgres_url, open_db):
+    db = open_db(postgres_url)
+    hasty = open_db(postgres_url, tuning=Tuning(busy_timeout_ms=50))
+    db.write_sync(add, "row")
+
+    def hold(conn):
+        conn.execute(text("UPDATE id_counter SET value = 2"))
+        with pytest.raises(StoreUnavailable) as refusal:
+            hasty.write_sync(lambda other: other.execute(text("UPDATE id_counter SET value = 3")))
+        return refusal.value.reason
+
+    assert db.write_sync(hold) == "locked"
+
+
+@pytest.mark.postgres
+def test_states_of_the_database_are_told_from_defects_of_a_statement(postgres_url, open_db):
+    db = open_db(postgres_url)
+
+    def fail(conn, state):
+        conn.execute(text(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{state}'; END $$"))
+
+    for state, reason in {"53100": "full", "25006": "readonly", "XX001": "corrupt", "57P03": "down"}.items():
+        with pytest.raises(StoreUnavailable) as refusal:
+            db.write_sync(fail, state)
+        assert refusal.value.reason == reason
+    with pytest.raises(ProgrammingError):
+        db.write_sync(fail, "42501")

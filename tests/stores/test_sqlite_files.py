@@ -9,6 +9,7 @@ import pytest
 
 from nova_mcp.observation import store
 from nova_mcp.observation.auditor import verify
+from nova_mcp.observation.pruner import erase_bodies
 from nova_mcp.storage import engine, recovery
 from nova_mcp.storage.engine import Database, Tuning
 from nova_mcp.storage.errors import StoreUnavailable
@@ -179,9 +180,26 @@ def test_readers_cannot_write(written, open_db):
     assert refusal.value.reason == "readonly"
 
 
-def test_an_erased_body_leaves_no_trace_in_the_file(written, build):
-    from nova_mcp.observation.pruner import erase_bodies
+@pytest.mark.skipif(os.name != "posix", reason="permission bits")
+def test_only_its_owner_may_read_a_new_store(tmp_path, build):
+    path = tmp_path / "data" / "nova.db"
+    with Database.open(f"sqlite:///{path}") as db:
+        db.write_sync(store.register_server, build.server("a"))
+        files = [path, *path.parent.glob("nova.db-*")]
+        assert len(files) == 3
+        assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
 
+
+@pytest.mark.parametrize("damage", ["body = 'text'", "tool_name = CAST(x'ff' AS TEXT)", "at_ms = 'soon'"])
+def test_a_value_its_column_cannot_hold_is_named_and_not_fatal(written, open_db, damage):
+    db = open_db(f"sqlite:///{written}")
+    db.write_sync(lambda conn: conn.exec_driver_sql(f"UPDATE ledger_body SET {damage} WHERE server_seq = 77"))
+    (finding,) = db.read_sync(lambda conn: list(verify(conn)))
+    assert finding.server_seq == 77
+
+
+def test_an_erased_body_leaves_no_trace_in_the_file(written, build):
     with Database.open(f"sqlite:///{written}") as db:
         db.write_sync(store.append_call, build.call("a", "private", arguments="a-very-private-word"))
         db.write_sync(erase_bodies, ["private"], 5)

@@ -38,7 +38,7 @@ def listed(name: str, bundles: tuple[str, ...] = ("core",)) -> ListedTool:
 
 
 def fake_manifest() -> Manifest:
-    names = ("echo", "slow", "progress", "image", "fail", "boom", "busy", "noise", "call", "tools_bundle")
+    names = ("echo", "slow", "progress", "image", "fail", "boom", "busy", "odd", "noise", "call", "tools_bundle")
     return Manifest((*(listed(name) for name in names), listed("rare", ("extra",))))
 
 
@@ -66,6 +66,9 @@ class FakeBackend:
                 raise RuntimeError(SECRET)
             case "nova.busy":
                 raise Unavailable("tab.busy", "The tab is busy", "Wait.", retry_after_ms=250)
+            case "nova.odd":
+                body = {"ok": True, "tool": "nova.odd", "half\ud800": ["\udc00x", float("nan"), "\ud83d\ude00", 1.5]}
+                return Answer(body, "half \ud83d of a face")
             case "nova.noise":
                 return self._noise(request)
         raise UnknownTool(request.tool, ("nova.echo",))

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import anyio
 from fake_nova import build, fake_manifest
 
+from nova_mcp.server.http import serve_http
 from nova_mcp.server.stdio import serve_stdio
 from nova_mcp.settings import Settings
 
@@ -22,7 +23,11 @@ def main() -> None:
         events.sendall(line.encode() + b"\n")
 
     report("started")
-    reason = anyio.run(serve_stdio, settings, lambda _: build(report), fake_manifest())
+    if "NOVA_TEST_HTTP" in os.environ:
+        on_ready = lambda endpoint: report(f"ready {endpoint}")
+        reason = anyio.run(serve_http, settings, lambda _: build(report), fake_manifest(), on_ready)
+    else:
+        reason = anyio.run(serve_stdio, settings, lambda _: build(report), fake_manifest())
     report(f"returned {reason}")
 
 

@@ -80,6 +80,14 @@ async def test_pictures_travel_behind_the_text(connect: Connect, events: Events)
         assert picture.mime_type == "image/png"
 
 
+async def test_broken_characters_and_numbers_of_a_page_do_not_break_the_connection(connect: Connect, events: Events):
+    async with connect() as client:
+        result = await client.call_tool("nova.odd", {})
+        assert result.structured_content is not None
+        assert result.structured_content["half\ufffd"] == ["\ufffdx", None, "\U0001f600", 1.5]
+        assert result.content[0].text == "half \ufffd of a face"
+
+
 async def test_progress_reaches_only_those_who_asked(connect: Connect, events: Events):
     steps: list[tuple[float, float | None, str | None]] = []
     received = anyio.Event()

@@ -1,6 +1,9 @@
 """The server over HTTP: who gets in, what is refused, and how it ends."""
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,7 +12,7 @@ import anyio
 import httpx2
 import pytest
 from mcp import MCPError
-from wire_kit import LIMIT_S, Events, HttpServer, http_client, http_server
+from wire_kit import LIMIT_S, SERVE_FAKE, Events, HttpServer, http_client, http_server, process_environment
 
 from nova_mcp.server.http import CannotListen, listen
 from nova_mcp.settings import Settings
@@ -256,6 +259,23 @@ async def test_stopping_answers_running_calls_and_closes_the_backend(
             assert stopped.structured_content["reasonCode"] == "server.shutting_down"
         await server.ended.wait()
     assert events.seen[-2:] == ["slow recorded", "close test says so"]
+
+
+def test_a_signal_ends_the_http_process_and_closes_the_backend(events: Events, make_settings: MakeSettings):
+    environment = {**process_environment(events, make_settings()), "NOVA_TEST_HTTP": "1"}
+    child = subprocess.Popen([sys.executable, str(SERVE_FAKE)], env=environment, stderr=subprocess.PIPE)
+    try:
+        # The warm-up runs beside the start, so its end is the last thing that happens by itself.
+        events.wait("warm")
+        events.wait_for(lambda line: line.startswith("ready http://127.0.0.1:"))
+        child.send_signal(signal.SIGTERM)
+        _, log = child.communicate(timeout=LIMIT_S)
+        assert child.returncode == 0, log
+        events.wait("gone")
+        assert events.seen[-3:] == ["close signal SIGTERM", "returned signal SIGTERM", "gone"]
+    finally:
+        child.kill()
+        child.communicate(timeout=LIMIT_S)
 
 
 def test_an_address_in_use_is_named():

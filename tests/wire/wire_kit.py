@@ -61,9 +61,12 @@ class Events:
             return list(self._seen)
 
     def wait(self, line: str, count: int = 1) -> None:
+        self.wait_for(lambda seen: seen == line, count)
+
+    def wait_for(self, wanted: Callable[[str], bool], count: int = 1) -> None:
         with self._changed:
-            came = self._changed.wait_for(lambda: self._seen.count(line) >= count, LIMIT_S)
-        assert came, f"{line!r} never happened; seen: {self._seen}"
+            came = self._changed.wait_for(lambda: sum(map(wanted, self._seen)) >= count, LIMIT_S)
+        assert came, f"it never happened; seen: {self._seen}"
 
     async def until(self, line: str, count: int = 1) -> None:
         await anyio.to_thread.run_sync(self.wait, line, count)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import anyio
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Error
+from playwright.async_api import BrowserContext, Error, Page, ViewportSize
 
 from nova_mcp.browser.claims import Owner
 from nova_mcp.browser.target_journal import TargetJournal, TargetOpened
@@ -14,6 +14,8 @@ from nova_mcp.errors import Precondition, Unavailable
 from nova_mcp.settings import Viewport
 
 MAX_SANDBOXES = 100
+PAGE_TRIES = 3
+PAGE_RETRY_S = 0.1
 
 
 def sandbox_letters(number: int) -> str:
@@ -94,18 +96,35 @@ class Sandboxes:
     async def context(self, sandbox: Sandbox) -> BrowserContext:
         """The live context of a sandbox; starts the browser when there is none."""
         async with sandbox.making:
-            if sandbox.context is None:
-                chromium = await self._launch()
+            for _ in range(PAGE_TRIES):
+                if sandbox.context is not None:
+                    return sandbox.context
                 try:
-                    context = await chromium.new_context(
-                        viewport={"width": self._viewport.width, "height": self._viewport.height},
-                        accept_downloads=False,
-                    )
-                except Error as error:
-                    raise lost_browser() from error
-                context.on("close", lambda closed: self._forget(sandbox, closed))
-                sandbox.context = context
+                    sandbox.context = await self._new_context(sandbox)
+                except Error:
+                    await anyio.sleep(PAGE_RETRY_S)
+            if sandbox.context is None:
+                raise lost_browser()
             return sandbox.context
+
+    async def _new_context(self, sandbox: Sandbox) -> BrowserContext:
+        chromium = await self._launch()
+        size = ViewportSize(width=self._viewport.width, height=self._viewport.height)
+        context = await chromium.new_context(viewport=size, accept_downloads=False)
+        context.on("close", lambda closed: self._forget(sandbox, closed))
+        return context
+
+    async def new_page(self, sandbox: Sandbox) -> Page:
+        """An empty page in a sandbox, in a new browser if the old one just died."""
+        for _ in range(PAGE_TRIES):
+            context = await self.context(sandbox)
+            try:
+                return await context.new_page()
+            except Error:
+                # The driver reports the end of the pages before the end of their browser.
+                self._forget(sandbox, context)
+                await anyio.sleep(PAGE_RETRY_S)
+        raise lost_browser()
 
     async def delete(self, sandbox: Sandbox) -> None:
         """Close a sandbox and everything in it; the registry has closed its tabs before."""

@@ -125,8 +125,8 @@ class Tab:
 
     async def replaced(self) -> None:
         """Return once a page that is just being replaced has its successor."""
-        if (replacing := self.replacing) is not None:
-            with anyio.move_on_after(REPLACE_MS / 1000):
+        with anyio.move_on_after(REPLACE_MS / 1000):
+            while (replacing := self.replacing) is not None:
                 await replacing.wait()
 
     async def recover(self) -> None:

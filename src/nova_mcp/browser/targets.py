@@ -12,7 +12,7 @@ from nova_mcp.browser.claims import IMPLICIT_LEASE_MS, Lease, Owner, is_live
 from nova_mcp.browser.guard import NavigationGuard
 from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.page_closing import close_page
-from nova_mcp.browser.sandboxes import Sandbox, Sandboxes, lost_browser
+from nova_mcp.browser.sandboxes import Sandbox, Sandboxes
 from nova_mcp.browser.tab import BLANK, Tab
 from nova_mcp.browser.target_journal import EndReason, TargetJournal, TargetOpened
 from nova_mcp.clock import Ports
@@ -175,11 +175,7 @@ class Targets:
         sandbox = await self._sandbox_for(caller, sandbox_id)
         self._reserve(sandbox.sandbox_id)
         try:
-            context = await self.sandboxes.context(sandbox)
-            try:
-                page = await context.new_page()
-            except Error as error:
-                raise lost_browser() from error
+            page = await self.sandboxes.new_page(sandbox)
             tab = await self._adopt(page, sandbox.sandbox_id, caller.owner, opener=None)
         finally:
             self._opening[sandbox.sandbox_id] -= 1
@@ -255,11 +251,7 @@ class Targets:
     async def recover(self, tab: Tab) -> None:
         """Put a fresh page behind a tab whose own can't be used any more; nothing is loaded into it yet."""
         old = tab.page
-        context = await self.sandboxes.context(self.sandboxes.by_id(tab.sandbox_id))
-        try:
-            page = await context.new_page()
-        except Error as error:
-            raise lost_browser() from error
+        page = await self.sandboxes.new_page(self.sandboxes.by_id(tab.sandbox_id))
         await self._equip(tab, page)
         tab.http_status = None
         tab.title = ""
@@ -299,21 +291,21 @@ class Targets:
         return tab.target_id
 
     async def storm(self, tab: Tab) -> None:
-        """Replace a page that opens dialog after dialog; a page that storms again is not loaded again."""
+        """Replace a page that opens dialog after dialog; one that does so while loading, or again, is not reloaded."""
         tab.replacing = done = anyio.Event()
         tab.channel.end("closed", storm=True)
         tab.storms += 1
-        url = tab.url
+        url, again = tab.url, tab.storms == 1 and not tab.loading
         try:
             await self.recover(tab)
-            if tab.storms == 1 and url != BLANK:
+            if again and url != BLANK:
                 await tab.page.goto(url, wait_until="commit", timeout=STORM_RELOAD_MS)
         except (Error, NovaError):
             return
         finally:
-            done.set()
             if tab.replacing is done:
                 tab.replacing = None
+            done.set()
 
     async def page_closed(self, tab: Tab, page: Page) -> None:
         if page is not tab.page or tab.closing or self._tabs.get(tab.target_id) is not tab or tab.channel.stormed:

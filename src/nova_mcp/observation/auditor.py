@@ -1,10 +1,11 @@
 """Walks every chain of the ledger and names the first thing in each that does not fit."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy.exc import DatabaseError
 
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.rules import body_hash, genesis_hash, index_columns, link_hash, record_from_body
@@ -26,6 +27,7 @@ Fault = Literal[
     "missing_body",
     "body_not_erased",
     "body_unreadable",
+    "unreadable",
     "wrong_call_id",
     "wrong_server",
     "index_columns",
@@ -69,7 +71,6 @@ _CHAIN: Select[Any] = (
         (ledger_body.c.server_id == ledger_link.c.server_id) & (ledger_body.c.server_seq == ledger_link.c.server_seq),
     )
     .order_by(ledger_link.c.server_seq)
-    .limit(_BATCH)
 )
 
 
@@ -89,22 +90,35 @@ def verify(conn: Connection, kept: Mapping[ServerId, Head] | None = None) -> Ite
 
 
 def _walk(conn: Connection, server: ServerRow, kept: Head | None) -> Finding | None:
-    previous, expected = genesis_hash(server.server_id), 1
-    while rows := conn.execute(
-        _CHAIN.where(
-            ledger_link.c.server_id == server.server_id,
-            ledger_link.c.server_seq >= expected,
-            ledger_link.c.server_seq <= server.head_seq,
-        )
-    ).all():
+    last, batch = Head(0, genesis_hash(server.server_id)), _BATCH
+    while True:
+        try:
+            rows = _links(conn, server, last.server_seq, batch)
+        except (TypeError, ValueError, DatabaseError) as error:
+            # Some row of the batch holds what its column cannot; row by row shows which.
+            if batch == 1:
+                return Finding(server.server_id, last.server_seq + 1, None, "unreadable", str(error).split("\n")[0])
+            batch = 1
+            continue
+        if not rows:
+            return _check_end(conn, server, kept, last)
         for row in rows:
-            finding = _check(row, expected, previous)
-            if finding is None and kept is not None and kept.server_seq == expected and kept.hash != row.hash:
+            finding = _check(row, last.server_seq + 1, last.hash)
+            if finding is None and kept is not None and kept.server_seq == row.server_seq and kept.hash != row.hash:
                 finding = _finding(row, "kept_head", "the link differs from the head exported here")
             if finding is not None:
                 return finding
-            previous, expected = row.hash, expected + 1
-    return _check_end(conn, server, kept, Head(expected - 1, previous))
+            last = Head(row.server_seq, row.hash)
+
+
+def _links(conn: Connection, server: ServerRow, after: int, limit: int) -> Sequence[Row[Any]]:
+    return conn.execute(
+        _CHAIN.where(
+            ledger_link.c.server_id == server.server_id,
+            ledger_link.c.server_seq > after,
+            ledger_link.c.server_seq <= server.head_seq,
+        ).limit(limit)
+    ).all()
 
 
 def _check(row: Row[Any], expected: int, previous: bytes) -> Finding | None:

@@ -4,6 +4,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import anyio
 import uvicorn
@@ -73,11 +74,13 @@ async def serve_http(
     return ending.reason
 
 
+@dataclass(frozen=True, slots=True)
 class _Inside:
     """What runs behind the web server."""
 
-    def __init__(self, manager: StreamableHTTPSessionManager, gate: Gate, inflight: Inflight) -> None:
-        self.manager, self.gate, self.inflight = manager, gate, inflight
+    manager: StreamableHTTPSessionManager
+    gate: Gate
+    inflight: Inflight
 
 
 async def _serve_until_end(

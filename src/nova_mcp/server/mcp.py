@@ -20,6 +20,7 @@ from nova_mcp.errors import NovaError, UnknownTool
 from nova_mcp.observation.model import Json
 from nova_mcp.pipeline.model import Answer, CallRequest
 from nova_mcp.server.backend import Backend, ResourceContent
+from nova_mcp.server.clean import clean_json, clean_text
 from nova_mcp.server.inflight import Inflight
 from nova_mcp.server.limits import Limits
 from nova_mcp.server.manifest import ListedTool, Manifest
@@ -245,12 +246,12 @@ def listed_tool(tool: ListedTool, settings: Settings) -> types.Tool:
 
 
 def tool_result(answer: Answer, *, text_only: bool) -> types.CallToolResult:
-    content: list[types.ContentBlock] = [types.TextContent(type="text", text=answer.text)]
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=clean_text(answer.text))]
     content += [
         types.ImageContent(type="image", data=base64.b64encode(image.data).decode("ascii"), mime_type=image.mime_type)
         for image in answer.images
     ]
-    structured = None if text_only else answer.structured
+    structured = None if text_only else {clean_text(key): clean_json(part) for key, part in answer.structured.items()}
     return types.CallToolResult(content=content, structured_content=structured, is_error=answer.is_error)
 
 
@@ -258,7 +259,7 @@ def _contents(content: ResourceContent) -> types.TextResourceContents | types.Bl
     if content.data is not None:
         blob = base64.b64encode(content.data).decode("ascii")
         return types.BlobResourceContents(uri=content.uri, mime_type=content.mime_type, blob=blob)
-    return types.TextResourceContents(uri=content.uri, mime_type=content.mime_type, text=content.text or "")
+    return types.TextResourceContents(uri=content.uri, mime_type=content.mime_type, text=clean_text(content.text or ""))
 
 
 def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:

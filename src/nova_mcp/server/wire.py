@@ -17,7 +17,15 @@ from anyio.lowlevel import EventLoopToken
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
-from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import (
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 
 from nova_mcp.server.framing import LineSplitter, Oversized, Rejected, decode, reject_oversized
 
@@ -113,7 +121,7 @@ class Wire:
         async with outbound:
             async for item in outbound:
                 message = item.message
-                line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                line = encode(message)
                 if not await self._hand_over(line, token):
                     self._on_broken("output closed")
                     return
@@ -145,6 +153,17 @@ class Wire:
                 report(error)
                 return
             report(None)
+
+
+def encode(message: JSONRPCMessage) -> bytes:
+    """A message as a line; one that can't be written is replaced, so that its caller does not wait for ever."""
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+    except ValueError:
+        log.exception("a message could not be written")
+        request_id = message.id if isinstance(message, JSONRPCResponse | JSONRPCError) else None
+        error = ErrorData(code=INTERNAL_ERROR, message="The answer could not be written; the log has the details")
+        return JSONRPCError(jsonrpc="2.0", id=request_id, error=error).model_dump_json().encode() + b"\n"
 
 
 def lines_of(descriptor: int) -> Iterator[bytes | Oversized]:

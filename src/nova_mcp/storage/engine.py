@@ -1,5 +1,6 @@
 """The database: units of work on worker threads, one transaction each, on SQLite or PostgreSQL."""
 
+import errno
 import os
 import sqlite3
 import time
@@ -106,9 +107,11 @@ class _HeldSession:
             with self._conn.begin():
                 return fn(self._conn, *args, **kwargs)
         except (DBAPIError, sqlite3.Error) as error:
+            translated = unavailable(error)
+            if translated is None:
+                raise
             self.close()
-            _raise(error)
-            raise
+            raise translated from error
 
     def close(self) -> None:
         if self._conn is not None:
@@ -186,9 +189,13 @@ def _prepare_or_recover(path: Path, busy_timeout_ms: int, now_ms: Callable[[], i
 def prepare_sqlite(path: Path, busy_timeout_ms: int) -> None:
     """Create the file if need be, switch it to WAL and migrate it; safe while other processes do the same."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Evidence is private. An existing file is not touched: closing it here would drop this process's locks on it.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        pass
     except OSError as error:
-        raise StoreUnavailable("readonly", str(error)) from error
+        raise StoreUnavailable("full" if error.errno == errno.ENOSPC else "readonly", str(error)) from error
     engine = _sqlite_engine(path, busy_timeout_ms, writable=True)
     try:
         _ensure_wal(path, busy_timeout_ms)
@@ -259,7 +266,11 @@ def _open_postgres(url: URL, tuning: Tuning) -> Database:
             pool_size=2 * tuning.postgres_threads,
             max_overflow=0,
             pool_pre_ping=True,
-            connect_args={"connect_timeout": tuning.connect_timeout_s, "application_name": "nova"},
+            connect_args={
+                "connect_timeout": tuning.connect_timeout_s,
+                "application_name": "nova",
+                "options": f"-c lock_timeout={tuning.busy_timeout_ms}",
+            },
         )
     except (ImportError, NoSuchModuleError) as error:
         raise StoreUnavailable(

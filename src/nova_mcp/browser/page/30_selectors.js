@@ -139,17 +139,10 @@ const select = (selector) => {
 // -- from an element to a selector
 
 // The same rule as on the host, which decides what is reported as fragile; here it only orders candidates.
-const switchesIn = (part) => {
-  const kinds = [...part].filter((char) => /[\p{L}\p{N}]/u.test(char)).map((char) => /\p{Nd}/u.test(char));
-  let count = 0;
-  for (let i = 1; i < kinds.length; i += 1) if (kinds[i] !== kinds[i - 1]) count += 1;
-  return count;
-};
 const looksGenerated = (token) => {
-  if (/^((css|sc|jsx|svelte|emotion)-|jss(?=\d)|_?ngcontent-|data-v-)/i.test(token)) return true;
-  if (/[:«][rR][0-9a-zA-Z]*[:»]/.test(token)) return true;
+  if (/^((css|sc|jsx|svelte|emotion)-|jss)/i.test(token) || /[:«][rR][0-9a-zA-Z]*[:»]/.test(token)) return true;
   if (/(?<![0-9a-z])(?=[0-9a-f]*[0-9])[0-9a-f]{6,}(?![0-9a-z])/i.test(token)) return true;
-  return token.split(/[-_:.]/).some((part) => part.length >= 5 && switchesIn(part) >= 2);
+  return token.length >= 5 && (token.match(/(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])/g) ?? []).length >= 2;
 };
 
 const quoteCss = (text) => `"${text.replace(/["\\]/g, "\\$&").replace(/\n/g, "\\a ")}"`;

@@ -37,8 +37,10 @@ const RECORDS_PER_BATCH = 200;
 const resident = new MutationObserver((records) => {
   const at = now();
   // While the parser works every place is restless; that says nothing about the page.
-  const parsing = readyState(DOC) === "loading";
-  for (let i = 0; i < Math.min(records.length, RECORDS_PER_BATCH) && !parsing; i += 1) {
+  // What an action of ours brings about is no restlessness either.
+  const ours = shield.armed !== null && shield.armed.pressedAt !== null;
+  const skip = readyState(DOC) === "loading" || ours;
+  for (let i = 0; i < Math.min(records.length, RECORDS_PER_BATCH) && !skip; i += 1) {
     const el = elementOf(records[i].target);
     if (el !== null) stamp(el, at);
     for (const node of records[i].addedNodes) if (isElement(node)) arrived.add(node);

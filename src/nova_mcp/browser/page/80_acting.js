@@ -96,6 +96,11 @@ const inspect = (el, want, attempt) => {
   return { spot, rect: [box.left, box.top, box.width, box.height] };
 };
 
+const boxMoved = (el, rect) => {
+  const box = boxOf(el);
+  return [box.left, box.top, box.width, box.height].some((value, index) => Math.abs(value - rect[index]) >= 0.5);
+};
+
 const nextFrame = () =>
   new Promise((resolve) => {
     const timer = later(resolve, 60);
@@ -167,10 +172,12 @@ questions.prepare = async (want) => {
       const first = inspect(el, want, attempt);
       if (first.spot) {
         await nextFrame();
-        const second = inspect(el, want, attempt);
+        const moved = isConnected(el) && boxMoved(el, first.rect);
+        await nextFrame();
+        const second = moved ? { why: "unstable" } : inspect(el, want, attempt);
         const identity = isConnected(el) ? identityOf(el, makePlaces()) : null;
         if (want.expect && (identity === null || !sameIdentity(want.expect, identity))) return { state: "identity_changed" };
-        if (second.spot && second.rect.every((value, index) => Math.abs(value - first.rect[index]) < 0.5)) return ready(el, second, want);
+        if (second.spot && !boxMoved(el, first.rect)) return ready(el, second, want);
         outcome = unready(second.spot ? { why: "unstable" } : second, el, places);
       } else outcome = unready(first, el, places);
     } else outcome = { state: "not_found", matchCount: picked.matchCount };
