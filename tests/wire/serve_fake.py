@@ -22,10 +22,12 @@ def main() -> None:
     def report(line: str) -> None:
         events.sendall(line.encode() + b"\n")
 
+    def tell_ready(endpoint: str) -> None:
+        report(f"ready {endpoint}")
+
     report("started")
     if "NOVA_TEST_HTTP" in os.environ:
-        on_ready = lambda endpoint: report(f"ready {endpoint}")
-        reason = anyio.run(serve_http, settings, lambda _: build(report), fake_manifest(), on_ready)
+        reason = anyio.run(serve_http, settings, lambda _: build(report), fake_manifest(), tell_ready)
     else:
         reason = anyio.run(serve_stdio, settings, lambda _: build(report), fake_manifest())
     report(f"returned {reason}")

@@ -203,6 +203,8 @@ class PageChannel:
         if (hold := self.hold) is not None:
             with anyio.move_on_after(HOLD_MS / 1000):
                 await hold.wait()
+            if self.hold is hold:
+                self.hold = None
         session = self._frame_sessions.get(frame_id, self.cdp)
         world = self._worlds.get(frame_id)
         if world is None:

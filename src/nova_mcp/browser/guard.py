@@ -93,8 +93,8 @@ class NavigationGuard:
                 self._note(verdict)
             await self._channel.cdp.send("Fetch.failRequest", {**request, "errorReason": "BlockedByClient"})
         except Error:
-            # The request was given up meanwhile; there is nothing left to decide.
-            return
+            # The request was given up meanwhile; there is nothing left to decide and no page will come of it.
+            self._release()
 
     def _on_commit(self, url: str) -> None:
         if url.startswith(ERROR_PAGE):

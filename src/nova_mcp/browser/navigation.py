@@ -51,6 +51,21 @@ class Missed:
     timed_out: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a report adds to the verdict."""
+
+    state: LoadState = "none"
+    verified: bool = False
+    http_status: int | None = None
+    net_error: str | None = None
+    redirects: tuple[str, ...] = ()
+    busy: bool = False
+
+
+NO_FACTS = Facts()
+
+
 def require_allowed(tab: Tab, url: str) -> tuple[str, ...]:
     """Refuse an address before anything is touched; returns warnings about an allowed one."""
     match judge_target(url, tab.guard.policy):
@@ -207,7 +222,8 @@ class Navigation:
         ending = judge_arrival(tab.http_status, challenge=challenge, waited=waited, timeout_ms=self.options.timeout_ms)
         good = not challenge and (tab.http_status is None or tab.http_status < 400)
         busy = not waited and tab.host_busy(self.options.timeout_ms)
-        return await self._report(ending, window, state=state, verified=good, redirects=_chain(response), busy=busy)
+        facts = Facts(state=state, verified=good, http_status=tab.http_status, redirects=_chain(response), busy=busy)
+        return await self._report(ending, window, facts)
 
     async def _wait(self, window: HostWindow) -> tuple[LoadState, bool]:
         wanted = self.options.wait_until
@@ -233,8 +249,8 @@ class Navigation:
             return await self._report(STAYED, window)
         if missed.timed_out:
             await self._stop_loading()
-            busy = tab.host_busy(self.options.timeout_ms)
-            return await self._report(timed_out(self.options.timeout_ms), window, busy=busy)
+            facts = Facts(busy=tab.host_busy(self.options.timeout_ms))
+            return await self._report(timed_out(self.options.timeout_ms), window, facts)
         if missed.net_error in (None, "ERR_ABORTED") and not window.downloads:
             await window.wait_for(lambda: bool(window.downloads), DOWNLOAD_NOTICE_MS)
         main = [seen for seen in window.requests if seen.main_document]
@@ -243,13 +259,12 @@ class Navigation:
         if missed.net_error not in (None, "ERR_ABORTED"):
             await tab.guard.error_page_cleared()
             tab.http_status = status if ending.reason_code == "navigation.http_error" else None
-        return await self._report(
-            ending,
-            window,
+        facts = Facts(
             net_error=None if ending.status == "partial" else missed.net_error,
             redirects=tuple(tab.guard.hops_taken[:-1]),
             http_status=status,
         )
+        return await self._report(ending, window, facts)
 
     async def _stop_loading(self) -> None:
         try:
@@ -260,20 +275,9 @@ class Navigation:
     async def _denied(self, denied: Denied, window: HostWindow) -> NavigationReport:
         self.tab.http_status = None
         ending = Ending("blocked", denied.reason_code, denied.message, denied.hint)
-        return await self._report(ending, window, redirects=tuple(self.tab.guard.hops_taken))
+        return await self._report(ending, window, Facts(redirects=tuple(self.tab.guard.hops_taken)))
 
-    async def _report(
-        self,
-        ending: Ending,
-        window: HostWindow,
-        *,
-        state: LoadState = "none",
-        verified: bool = False,
-        redirects: tuple[str, ...] = (),
-        net_error: str | None = None,
-        http_status: int | None = None,
-        busy: bool = False,
-    ) -> NavigationReport:
+    async def _report(self, ending: Ending, window: HostWindow, facts: Facts = NO_FACTS) -> NavigationReport:
         tab = self.tab
         title = await tab.read_title()
         return NavigationReport(
@@ -282,14 +286,14 @@ class Navigation:
             requested_url=self.url,
             url=tab.url,
             title=title,
-            http_status=tab.http_status if state != "none" else http_status,
-            load_state=state,
+            http_status=facts.http_status,
+            load_state=facts.state,
             page_epoch=tab.page_epoch,
-            verified=verified,
+            verified=facts.verified,
             message=ending.message,
             hint=ending.hint,
-            net_error=net_error,
-            redirects=redirects[:MAX_REDIRECTS_LISTED],
+            net_error=facts.net_error,
+            redirects=facts.redirects[:MAX_REDIRECTS_LISTED],
             recovered=self.recovered,
             retry_after_ms=ending.retry_after_ms,
             dialogs=tuple(window.dialogs),
@@ -297,7 +301,7 @@ class Navigation:
             new_tabs=tuple(window.new_tabs),
             popups_closed=window.popups_closed,
             warnings=self.warnings,
-            details={"hostBusy": True} if busy else {},
+            details={"hostBusy": True} if facts.busy else {},
         )
 
 

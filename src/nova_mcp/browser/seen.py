@@ -125,16 +125,18 @@ def answer(value: Json) -> Answer:
 
 
 def read_facts(raw: Answer, frame: str = "") -> ElementFacts:
+    """Identity of an element; the script leaves out what is empty."""
+    get = raw.get
     return ElementFacts(
         tag=raw["tag"],
-        role=raw["role"],
-        name=raw["name"],
-        type=raw["type"],
-        id=raw["id"],
-        testid=raw["testid"],
-        name_attr=raw["nameAttr"],
-        href_path=raw["href"],
-        row_key=raw["row"],
+        role=get("role", ""),
+        name=get("name", ""),
+        type=get("type", ""),
+        id=get("id", ""),
+        testid=get("testid", ""),
+        name_attr=get("nameAttr", ""),
+        href_path=get("href", ""),
+        row_key=get("row", ""),
         frame=frame,
     )
 
@@ -156,25 +158,26 @@ def facts_to_page(facts: ElementFacts) -> dict[str, Json]:
 
 def read_element(raw: Answer, frame: str = "") -> SeenElement:
     left, top, width, height = raw["box"]
+    get = raw.get
     return SeenElement(
         node=raw["n"],
         facts=read_facts(raw, frame),
-        value=raw["value"],
-        flags=tuple(raw["flags"]),
-        visible=raw["visible"],
+        value=get("value", ""),
+        flags=tuple(get("flags", ())),
+        visible=get("visible", False),
         box=(left, top, width, height),
-        in_dialog=raw["dialog"],
-        in_modal=raw["modal"],
-        in_main=raw["main"],
-        in_nav=raw["nav"],
-        form=raw["form"],
-        is_control=raw["control"],
-        is_primary=raw["primary"],
-        is_link=raw["link"],
-        is_unique=raw.get("unique", False),
-        near_composer=raw.get("nearComposer", False),
-        composer=raw.get("composer", False),
-        picker_label=raw.get("menuName", ""),
+        in_dialog=get("dialog", False),
+        in_modal=get("modal", False),
+        in_main=get("main", False),
+        in_nav=get("nav", False),
+        form=get("form", 0),
+        is_control=get("control", False),
+        is_primary=get("primary", False),
+        is_link=get("link", False),
+        is_unique=get("unique", False),
+        near_composer=get("nearComposer", False),
+        composer=get("composer", False),
+        picker_label=get("menuName", ""),
     )
 
 

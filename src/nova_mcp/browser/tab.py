@@ -35,6 +35,7 @@ _TITLE = "Object.getOwnPropertyDescriptor(Document.prototype,'title').get.call(d
 STORM_DIALOGS = 5
 STORM_WINDOW_MS = 10_000
 REPLACE_MS = 5000
+TITLE_MS = 3000
 POPUPS_KEPT = 5
 POPUP_WINDOW_MS = 10_000
 
@@ -136,7 +137,7 @@ class Tab:
     async def read_title(self) -> str:
         """The title as the page's own document states it; the last known one when it can't say."""
         try:
-            title = await self.channel.evaluate(_TITLE, timeout_ms=1000)
+            title = await self.channel.evaluate(_TITLE, timeout_ms=TITLE_MS)
         except (NovaError, DocumentChanged, PageScriptError):
             return self.title
         self.title = str(title or "")
@@ -178,6 +179,7 @@ class Tab:
         if channel is self.channel:
             self.page_epoch += 1
             self.loading = True
+            self.title = ""
             self.http_status, self._next_status = self._next_status, None
 
     def _status_coming(self, status: int) -> None:

@@ -1,5 +1,6 @@
 """The registry of tabs: which id means which page, for whom."""
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from nova_mcp.policy import NavigationPolicy
 from nova_mcp.urls import page_host
 
 __all__ = ["ACTIVE", "Tab", "TabQuery", "Targets"]
+
+log = logging.getLogger(__name__)
 
 ACTIVE = "active"
 MAX_TABS = 200
@@ -286,6 +289,11 @@ class Targets:
             # It closed itself before it could be looked at.
             await close_page(page)
             return None
+        except Exception:
+            # A driver's event has no caller to tell, and a page without a journal row must not live.
+            log.exception("a popup could not be registered")
+            await close_page(page)
+            return None
         finally:
             self._opening[opener.sandbox_id] -= 1
         return tab.target_id
@@ -298,6 +306,7 @@ class Targets:
         url, again = tab.url, tab.storms == 1 and not tab.loading
         try:
             await self.recover(tab)
+            tab.url = BLANK
             if again and url != BLANK:
                 await tab.page.goto(url, wait_until="commit", timeout=STORM_RELOAD_MS)
         except (Error, NovaError):

@@ -6,8 +6,9 @@ import sys
 def main() -> None:
     """`nova`. A client waits for `nova serve`, so that path never loads the other commands or what they print with."""
     if sys.argv[1:2] == ["serve"]:
-        sys.argv = [f"{sys.argv[0]} serve", *sys.argv[2:]]
-        serve_main()
+        from nova_mcp.cli.serve import run
+
+        raise SystemExit(run(sys.argv[2:]))
     from nova_mcp.cli.commands import app
 
     app()
@@ -17,4 +18,4 @@ def serve_main() -> None:
     """`nova-mcp`, the same as `nova serve`."""
     from nova_mcp.cli.serve import run
 
-    raise SystemExit(run(sys.argv[1:]))
+    raise SystemExit(run(sys.argv[1:], program="nova-mcp"))

@@ -73,7 +73,8 @@ def free_space(settings: Settings) -> Check:
     if free < settings.gates.critical_disk_mb * MB:
         return Check("disk", "broken", f"{size(free)} free", "free some space: Nova refuses to act without evidence")
     if free < settings.gates.low_disk_mb * MB:
-        return Check("disk", "warning", f"{size(free)} free", "`nova db prune` erases what is old")
+        fix = f"calls that act are refused below {settings.gates.low_disk_mb} MB; `nova db prune` erases what is old"
+        return Check("disk", "warning", f"{size(free)} free", fix)
     return Check("disk", "ok", f"{size(free)} free")
 
 

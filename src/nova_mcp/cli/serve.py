@@ -102,9 +102,8 @@ def configuration(given: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def run(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str], program: str = "nova serve") -> int:
     """Parse, check, serve until the client leaves; the result is the exit code."""
-    program = "nova-mcp" if Path(sys.argv[0]).name.startswith("nova-mcp") else "nova serve"
     given = vars(parser(program).parse_args(list(argv)))
     try:
         settings = configuration(given)

@@ -2,6 +2,8 @@
 
 import sys
 from collections import deque
+from collections.abc import Callable
+from pathlib import Path
 
 import typer
 from rich.console import Console, Group
@@ -13,7 +15,7 @@ from nova_mcp.cli.keys import NextKey, keys
 from nova_mcp.cli.options import DataDir, Store, read_settings
 from nova_mcp.cli.stop_file import remove_stop, write_stop
 from nova_mcp.cli.stored import opened, shown_url
-from nova_mcp.cli.terminal import on_terminal, rich_table, say, visible
+from nova_mcp.cli.terminal import fail, on_terminal, rich_table, say, visible
 from nova_mcp.observation.reader import EventFilter
 from nova_mcp.observation.store import StoredCall
 from nova_mcp.settings import Settings
@@ -69,10 +71,18 @@ def _live(database: Database, settings: Settings, screen: _Screen, next_key: Nex
             live.update(screen.render(settings, console.height), refresh=True)
             match next_key(POLL_S):
                 case "s":
-                    write_stop(settings.stop_file, "nova watch")
+                    _switch(write_stop, settings)
                 case "r":
-                    remove_stop(settings.stop_file)
+                    _switch(remove_stop, settings)
                 case "q" | "\x03" | "\x04":
                     return
                 case _:
                     continue
+
+
+def _switch(change: Callable[[Path], bool], settings: Settings) -> None:
+    try:
+        change(settings.stop_file)
+    except OSError as error:
+        # A stop that did not take hold must not look like one.
+        fail(f"the stop could not be changed: {error}", f"create or remove {settings.stop_file} by hand")

@@ -124,6 +124,9 @@ def _links(conn: Connection, server: ServerRow, after: int, limit: int) -> Seque
 def _check(row: Row[Any], expected: int, previous: bytes) -> Finding | None:
     if row.server_seq != expected:
         return Finding(row.server_id, expected, None, "missing_link", f"the next link is {row.server_seq}")
+    blobs = (row.body_hash, row.hash) if row.has_body is None else (row.body_hash, row.hash, row.body)
+    if not all(isinstance(blob, bytes) for blob in blobs):
+        return _finding(row, "unreadable", "a hash or the body is not made of bytes")
     if len(row.body_hash) != len(previous) or link_hash(previous, expected, row.body_hash) != row.hash:
         return _finding(row, "link_hash", "the link does not follow from its predecessor and its body hash")
     if row.has_body is None:

@@ -227,11 +227,10 @@ const directCandidates = (el, tag, role, name) => {
 const makeRoleCounts = (elements) => {
   const counts = new Map();
   for (const el of elements) counts.set(`${roleOf(el)}\n${nameOf(el, roleOf(el))}`, 0);
-  let filled = false;
+  let whole = null;
   return (role, name) => {
-    if (!filled) {
-      filled = true;
-      walk(DOC, (el) => {
+    if (whole === null) {
+      whole = !walk(DOC, (el) => {
         const tag = tagOf(el);
         if (IGNORED.has(tag)) return "skip";
         if (tag === "div" && !hasAttribute(el, "role") && !hasAttribute(el, "contenteditable")) return undefined;
@@ -241,8 +240,10 @@ const makeRoleCounts = (elements) => {
         const count = counts.get(key);
         if (count !== undefined && count < 2 && visibleControl(el)) counts.set(key, count + 1);
         return undefined;
-      });
+      }).truncated;
     }
+    // A walk that was cut short proves nothing unique.
+    if (!whole) return 2;
     return counts.get(`${role}\n${name}`) ?? 0;
   };
 };

@@ -39,7 +39,7 @@ const makeUniqueness = (elements) => {
   return (facts) => keysOf(facts).some((key) => count.get(key) === 1 && !(key[0] === "#" && looksGenerated(key.slice(1))));
 };
 
-const collect = (root) => {
+const collect = (root, limits = LIMITS) => {
   const found = { controls: [], headings: [], landmarks: [], layers: [], frames: [] };
   const state = walk(root, (el) => {
     const tag = tagOf(el);
@@ -53,7 +53,7 @@ const collect = (root) => {
       else if (LANDMARKS.has(role)) found.landmarks.push(el);
     }
     return undefined;
-  });
+  }, limits);
   return { ...found, ...state };
 };
 
@@ -111,10 +111,21 @@ questions.info = () => {
   };
 };
 
+// Thousands of elements go out at once; what is empty is left out.
+const lean = (facts) => {
+  const short = {};
+  for (const key in facts) {
+    const value = facts[key];
+    if (value !== "" && value !== false && !(Array.isArray(value) && value.length === 0)) short[key] = value;
+  }
+  return short;
+};
+
 questions.summary = ({ visibleOnly = true, limit = LIMITS.elements, within = null }) => {
   const scope = within === null ? DOC : nodeOf(within);
   if (scope === null) return { gone: true };
-  const seen = collect(scope);
+  const deadline = now() + LIMITS.millis;
+  const seen = collect(scope, { ...LIMITS, millis: LIMITS.millis * 0.6 });
   const places = makePlaces();
   const halo = composerHalo();
   let truncated = seen.truncated;
@@ -125,7 +136,6 @@ questions.summary = ({ visibleOnly = true, limit = LIMITS.elements, within = nul
     total = controls.length - limit;
     controls = viewportFirst(controls, limit);
   }
-  const deadline = now() + LIMITS.millis;
   const elements = [];
   const forms = new Map();
   for (let i = 0; i < controls.length; i += 1) {
@@ -145,7 +155,7 @@ questions.summary = ({ visibleOnly = true, limit = LIMITS.elements, within = nul
   const isUnique = makeUniqueness(elements);
   for (const facts of elements) facts.unique = isUnique(facts);
   return {
-    ...pageFacts(), elements, total, scanTruncated: truncated, forms: [...forms.values()], closedRoots: seen.closed,
+    ...pageFacts(), elements: elements.map(lean), total, scanTruncated: truncated, forms: [...forms.values()], closedRoots: seen.closed,
     headings: seen.headings.filter(shownText).slice(0, 80).map(headingFacts).filter((heading) => heading.text),
     landmarks: seen.landmarks.filter(rendered).slice(0, 40).map((el) => ({ role: roleOf(el), name: cut(nameOf(el, roleOf(el)), 60) })),
     layers: seen.layers.filter(visibleControl).slice(0, 5).map(layerFacts),
