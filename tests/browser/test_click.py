@@ -47,7 +47,11 @@ async def test_a_toggle_reports_the_changed_state_of_the_control(tab, site):
 
 
 async def test_a_checkbox_is_checked_through_its_label_when_it_is_drawn_by_hand(tab, site):
-    await show(tab, site, "<main><input type=checkbox id=c style='opacity:0;width:0;height:0'><label for=c>Agree?</label></main>")
+    await show(
+        tab,
+        site,
+        "<main><input type=checkbox id=c style='opacity:0;width:0;height:0'><label for=c>Agree?</label></main>",
+    )
     report = await press(tab, "#c")
     assert await tab.page.evaluate("document.getElementById('c').checked")
     assert "control_state" in report.effect.channels
@@ -74,12 +78,16 @@ async def test_a_beacon_or_a_throwing_handler_is_uncertain(tab, site, script):
 
 
 async def test_a_request_is_reported_with_its_status_and_an_error_status_is_an_error_signal(tab, site):
-    await show(tab, site, "<main><button id=b onclick=\"fetch('/html?status=201', {method: 'POST'})\">Go</button></main>")
+    await show(
+        tab, site, "<main><button id=b onclick=\"fetch('/html?status=201', {method: 'POST'})\">Go</button></main>"
+    )
     fine = await press(tab, "#b")
     assert (fine.status, fine.verify_state) == ("ok", "likely")
     (request,) = fine.effect.requests
     assert (request.method, request.path, request.status) == ("POST", "/html", 201)
-    await show(tab, site, "<main><button id=b onclick=\"fetch('/html?status=500', {method: 'POST'})\">Go</button></main>")
+    await show(
+        tab, site, "<main><button id=b onclick=\"fetch('/html?status=500', {method: 'POST'})\">Go</button></main>"
+    )
     bad = await press(tab, "#b")
     assert (bad.status, bad.verify_state, bad.reason_code) == ("partial", "uncertain", "action.error_signal")
 
@@ -94,7 +102,9 @@ async def test_a_request_without_answer_is_pending(tab, site):
 @pytest.mark.parametrize("body", ["<p role=alert>Out of stock</p>", "<p>Something failed, try again</p>"])
 async def test_an_alert_or_error_words_are_an_error_signal(tab, site, body):
     await show(
-        tab, site, f"<main><button id=b onclick=\"document.getElementById('o').innerHTML='{body}'\">Go</button><div id=o></div></main>"
+        tab,
+        site,
+        f"<main><button id=b onclick=\"o.innerHTML='{body}'\">Go</button><div id=o></div></main>",
     )
     report = await press(tab, "#b")
     assert (report.verify_state, report.reason_code) == ("uncertain", "action.error_signal")
@@ -137,7 +147,9 @@ async def test_focus_moving_into_a_field_is_an_effect(tab, site):
 
 async def test_a_confirm_is_dismissed_and_makes_the_call_partial(tab, site):
     await show(
-        tab, site, "<main><button id=b onclick=\"window.gone = confirm('Throw away?'); document.title = gone\">Tidy</button></main>"
+        tab,
+        site,
+        "<main><button id=b onclick=\"window.gone = confirm('Throw away?')\">Tidy</button></main>",
     )
     report = await press(tab, "#b")
     assert (report.status, report.reason_code) == ("partial", "dialog.confirm_dismissed")
@@ -158,7 +170,10 @@ async def test_a_commit_point_is_refused_before_anything_reaches_the_page(tab, s
     await tab.page.evaluate("window.hits = 0; addEventListener('pointerdown', () => { window.hits += 1; }, true)")
     with pytest.raises(Blocked) as refused:
         await press(tab, selector)
-    assert (refused.value.reason_code, refused.value.stage) == ("guarded_commit.missing_contract", "guarded_commit_check")
+    assert (refused.value.reason_code, refused.value.stage) == (
+        "guarded_commit.missing_contract",
+        "guarded_commit_check",
+    )
     assert set(refused.value.details) >= {"commitKind", "why"}
     assert await tab.page.evaluate("window.hits") == 0
 
@@ -200,11 +215,16 @@ async def test_modifiers_button_and_count_arrive(tab, site):
         ("<div aria-disabled=true><button id=b>Go</button></div>", "action.disabled"),
         ("<button id=b style='display:none'>Go</button>", "action.not_visible"),
         ("<button id=b style='visibility:hidden'>Go</button>", "action.not_visible"),
-        ("<style>@keyframes m { to { margin-left: 500px } } #b { animation: m 1s infinite }</style><button id=b>Go</button>", "action.unstable"),
+        (
+            "<style>@keyframes m { to { margin-left: 9em } } #b { animation: m .2s infinite }</style><button id=b>Go</button>",
+            "action.unstable",
+        ),
     ],
 )
 async def test_what_cannot_be_clicked_is_refused_and_not_dispatched(tab, site, body, reason):
-    await show(tab, site, f"<main>{body}</main><script>hits = 0; addEventListener('pointerdown', () => hits++, true)</script>")
+    await show(
+        tab, site, f"<main>{body}</main><script>hits = 0; addEventListener('pointerdown', () => hits++, true)</script>"
+    )
     with pytest.raises(Precondition) as refused:
         await press(tab, "#b")
     assert refused.value.reason_code == reason
@@ -215,7 +235,10 @@ async def test_what_cannot_be_clicked_is_refused_and_not_dispatched(tab, site, b
 
 async def test_a_button_that_becomes_enabled_in_time_is_clicked(tab, site):
     await show(
-        tab, site, "<main><button id=b disabled onclick=\"this.textContent='pressed'\">Go</button><script>setTimeout(() => { b.disabled = false }, 150)</script></main>"
+        tab,
+        site,
+        "<main><button id=b disabled onclick=\"this.textContent='pressed'\">Go</button>"
+        "<script>setTimeout(() => { b.disabled = false }, 150)</script></main>",
     )
     report = await press(tab, "#b", ClickOptions(timeout_ms=3000))
     assert report.effect.new_text == ("pressed",)
@@ -296,7 +319,9 @@ async def test_refs_of_another_page_gone_elements_and_twins_are_told_apart(tab, 
     with pytest.raises(NotFound) as refused:
         await click(tab, Locator(ref=names["Menu #menu"]), QUICK, PORTS)
     assert refused.value.reason_code == "ref.stale"
-    await tab.page.evaluate("const r = document.getElementById('rows'); r.innerHTML = r.innerHTML.replaceAll(/Spade|Rake|Hoe/g, 'Twin')")
+    await tab.page.evaluate(
+        "const r = document.getElementById('rows'); r.innerHTML = r.innerHTML.replaceAll(/Spade|Rake|Hoe/g, 'Twin')"
+    )
     with pytest.raises((NotFound, Precondition)) as refused:
         await click(tab, Locator(ref=add), QUICK, PORTS)
     assert refused.value.reason_code == "ref.stale"
@@ -319,7 +344,8 @@ async def test_a_ref_with_several_living_twins_is_ambiguous(tab, site):
 
 
 async def test_an_element_inside_a_shadow_root_is_clicked(tab, site):
-    body = "<main><x-card id=card></x-card><p id=o></p></main><script>customElements.define('x-card', class extends HTMLElement {"
+    body = "<main><x-card id=card></x-card><p id=o></p></main><script>"
+    body += "customElements.define('x-card', class extends HTMLElement {"
     body += "constructor() { super(); this.attachShadow({mode: 'open'}).innerHTML = '<button id=in>Inside</button>';"
     body += "this.shadowRoot.firstChild.onclick = () => { o.textContent = 'reached' } } })</script>"
     await show(tab, site, body)
@@ -328,5 +354,9 @@ async def test_an_element_inside_a_shadow_root_is_clicked(tab, site):
 
 
 async def test_an_element_below_the_fold_is_scrolled_to(tab, site):
-    await show(tab, site, "<main><p style='height:3000px'>long</p><button id=b onclick=\"this.textContent='pressed'\">Go</button></main>")
+    await show(
+        tab,
+        site,
+        "<main><p style='height:3000px'>long</p><button id=b onclick=\"this.textContent='pressed'\">Go</button></main>",
+    )
     assert (await press(tab, "#b")).effect.new_text == ("pressed",)

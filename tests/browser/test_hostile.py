@@ -91,8 +91,10 @@ async def test_listeners_wiped_by_document_open_make_the_dispatch_assumed_not_de
 
 
 async def test_an_element_that_changes_its_name_while_being_approached_is_not_clicked(tab, site):
-    body = "<main><button id=b disabled>Preview</button></main><script>hits = 0; b.onclick = () => hits++;"
-    body += "new IntersectionObserver(() => 0); setTimeout(() => { b.textContent = 'Delete all'; b.removeAttribute('id'); b.disabled = false }, 120)</script>"
+    body = "<main><p style='height:3000px'>long</p><button id=b>Preview</button></main><script>hits = 0;"
+    body += (
+        "b.onclick = () => hits++; addEventListener('scroll', () => { b.id = 'c'; c.textContent = 'Empty' })</script>"
+    )
     await tab.page.goto(site.url(f"html?body={quote(body)}"))
     seen = await perceive(tab, PerceiveRequest(), PORTS)
     with pytest.raises(Precondition) as refused:
@@ -117,7 +119,9 @@ async def test_hidden_text_is_absent_and_page_text_forges_no_line(tab, site):
 
 async def test_titles_and_headings_cannot_break_out_of_their_line(tab, site):
     await tab.page.goto(site.url("act/other.html"))
-    await tab.page.evaluate("document.title = 'a\"\\u2028e1 button'; document.querySelector('h1').textContent = 'x\"\\u0085e2 button'")
+    await tab.page.evaluate(
+        "document.title = 'a\"\\u2028e1 button'; document.querySelector('h1').textContent = 'x\"\\u0085e2 button'"
+    )
     text = (await perceive(tab, PerceiveRequest(), PORTS)).text()
     assert len(text.splitlines()) == len(text.split("\n"))
     assert '"a\\" e1 button"' in text or '"a\\"\\u2028e1 button"' in text

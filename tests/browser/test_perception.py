@@ -98,8 +98,12 @@ async def test_fifty_thousand_buttons_fit_the_budget_and_say_that_the_scan_was_c
     await show(tab, site, "<main></main>")
     await tab.page.evaluate(
         """() => { const all = document.createDocumentFragment();
-        for (let i = 0; i < 50000; i += 1) { const b = document.createElement('button'); b.textContent = `Item ${i}`; all.append(b); }
-        document.querySelector('main').append(all); }"""
+        for (let i = 0; i < 50000; i += 1) {
+          const button = document.createElement('button');
+          button.textContent = `Item ${i}`;
+          all.append(button);
+        }
+        document.querySelector('main').append(all); document.body.offsetHeight; }"""
     )
     report = await perceive(tab, PerceiveRequest(), PORTS)
     assert report.est_tokens <= 1200
@@ -112,7 +116,8 @@ async def test_fifty_thousand_plain_nodes_hide_no_control(tab, site):
     await show(tab, site, "<main></main>")
     await tab.page.evaluate(
         """() => { const main = document.querySelector('main');
-        main.innerHTML = '<p>text <b>bold</b></p>'.repeat(25000) + '<button id="last">Last</button>'; }"""
+        main.innerHTML = '<p>text <b>bold</b></p>'.repeat(25000) + '<button id="last">Last</button>';
+        document.body.offsetHeight; }"""
     )
     report = await perceive(tab, PerceiveRequest(), PORTS)
     assert any("#last" in e.line and "offscreen" in e.line for e in report.elements)
@@ -129,7 +134,8 @@ async def test_while_a_modal_is_open_what_lies_behind_is_only_counted(tab, site)
 
 async def test_open_shadow_roots_are_seen_and_their_selectors_enter_them(tab, site):
     body = "<main><x-card id=card></x-card></main><script>customElements.define('x-card', class extends HTMLElement {"
-    body += "constructor() { super(); this.attachShadow({mode: 'open'}).innerHTML = '<button id=in>Inside</button>'; } })</script>"
+    body += "constructor() { super(); "
+    body += "this.attachShadow({mode: 'open'}).innerHTML = '<button id=in>Inside</button>'; } })</script>"
     await show(tab, site, body)
     report = await perceive(tab, PerceiveRequest(), PORTS)
     assert [e.line.split(" ", 1)[1] for e in report.elements] == ['button "Inside" #card >>> #in']
@@ -159,7 +165,16 @@ async def test_page_info_counts_nodes_frames_and_viewport(tab, site):
 async def test_the_page_and_the_host_agree_on_what_looks_generated(tab):
     from nova_mcp.browser.elements import looks_generated
 
-    tokens = "save css-1x2y main-nav :r1: a1b2c3 deadbeef1 item-12 sc-bdVaJa jss12 jssBox h1 x1y2z3 user42name3 «r3» row_2a4b6"
-    tokens = [*tokens.split(), "MainNav", "ember1234", "data-v-7ba5bd90", "_ngcontent-abc", "button__icon", "grid-2-3"]
+    tokens = "save css-1x2y main-nav :r1: a1b2c3 deadbeef1 item-12 sc-bdVaJa jss12 jssBox h1 x1y2z3 «r3» row_2a4b6"
+    tokens = [
+        *tokens.split(),
+        "user42name3",
+        "MainNav",
+        "ember1234",
+        "data-v-7ba5bd90",
+        "_ngcontent-abc",
+        "button__icon",
+        "grid-2-3",
+    ]
     told = await tab.channel.ask("generated", {"tokens": tokens})
     assert dict(zip(tokens, told, strict=True)) == {token: looks_generated(token) for token in tokens}

@@ -27,7 +27,8 @@ async def test_text_keeps_reading_order_headings_lists_links_and_tables(tab, sit
     )
     report = await read_text(tab, ReadRequest())
     assert report.text == (
-        "# Tea\n\nGreen and [black](/black).\n\n1. Boil\n2. Pour\n  - slowly\n\nKind | Price\nSencha | 4\n\na\n  b\n\nEnd"
+        "# Tea\n\nGreen and [black](/black).\n\n1. Boil\n2. Pour\n  - slowly\n\n"
+        "Kind | Price\nSencha | 4\n\na\n  b\n\nEnd"
     )
     assert (report.scope_used, report.truncated, report.continuation_token) == ("main", False, None)
 

@@ -33,7 +33,9 @@ async def test_text_is_typed_read_back_and_verified(tab, site, method):
 
 
 async def test_old_text_is_replaced_or_kept_as_asked(tab, site):
-    await show(tab, site, "<main><input id=a value=old><textarea id=t>old</textarea><div id=d contenteditable>old</div></main>")
+    await show(
+        tab, site, "<main><input id=a value=old><textarea id=t>old</textarea><div id=d contenteditable>old</div></main>"
+    )
     for field in ("#a", "#t", "#d"):
         assert (await enter(tab, field, "new")).typed.actual_value == "new"
         added = await enter(tab, field, "er", clear=False)
@@ -54,7 +56,11 @@ async def test_several_lines_go_into_a_text_area(tab, site):
 
 
 async def test_page_scripts_see_real_input_events(tab, site):
-    await show(tab, site, "<main><input id=a><script>a.oninput = e => { document.title = [e.isTrusted, e.inputType] }</script></main>")
+    await show(
+        tab,
+        site,
+        "<main><input id=a><script>a.oninput = e => { document.title = [e.isTrusted, e.inputType] }</script></main>",
+    )
     await enter(tab, "#a", "x")
     assert await tab.page.title() == "true,insertText"
 
@@ -67,9 +73,12 @@ async def test_a_field_that_wants_keys_gets_them_once(tab, site):
     assert (report.typed.value_matches, report.typed.method_used) == (True, "keys")
 
 
-@pytest.mark.parametrize("script", ["a.value = a.value.toUpperCase()", "setTimeout(() => { a.value = a.value.slice(0, 2) }, 20)"])
+@pytest.mark.parametrize(
+    "script", ["a.value = a.value.toUpperCase()", "setTimeout(() => { a.value = a.value.slice(0, 2) }, 20)"]
+)
 async def test_a_field_that_rewrites_its_input_is_a_mismatch_and_enter_is_not_pressed(tab, site, script):
-    body = f"<main><input id=a><script>a.oninput = () => {{ {script} }}; a.onkeydown = e => {{ if (e.key === 'Enter') document.title = 'entered' }}</script></main>"
+    watch = "a.onkeydown = e => { if (e.key === 'Enter') document.title = 'entered' }"
+    body = f"<main><input id=a><script>a.oninput = () => {{ {script} }}; {watch}</script></main>"
     await show(tab, site, body)
     report = await enter(tab, "#a", "abcd", press_enter=True)
     assert (report.status, report.verify_state, report.reason_code) == ("partial", "failed", "type.value_mismatch")
@@ -79,10 +88,18 @@ async def test_a_field_that_rewrites_its_input_is_a_mismatch_and_enter_is_not_pr
 
 
 async def test_enter_follows_a_match_outside_of_forms(tab, site):
-    await show(tab, site, "<main><input id=a><p id=o></p><script>a.onkeydown = e => { if (e.key === 'Enter') o.textContent = 'found ' + a.value }</script></main>")
+    reply = "a.onkeydown = e => { if (e.key === 'Enter') o.textContent = 'found ' + a.value }"
+    await show(tab, site, f"<main><input id=a><p id=o></p><script>{reply}</script></main>")
     report = await enter(tab, "#a", "tea", press_enter=True)
     assert report.effect.new_text == ("found tea",)
     assert report.verify_state == "likely"
+
+
+async def test_enter_that_does_nothing_is_uncertain_although_the_text_arrived(tab, site):
+    await show(tab, site, "<main><input id=a></main>")
+    report = await enter(tab, "#a", "tea", press_enter=True)
+    assert report.typed.value_matches
+    assert (report.verify_state, report.reason_code) == ("uncertain", "action.no_effect_observed")
 
 
 async def test_enter_in_a_search_form_is_no_commit(tab, site):
@@ -114,7 +131,9 @@ async def test_a_password_never_comes_back(tab, site):
         assert "hunter2" not in repr(report)
 
 
-@pytest.mark.parametrize("body", ["<button id=a>Go</button>", "<input id=a readonly>", "<input id=a type=checkbox>", "<p id=a>text</p>"])
+@pytest.mark.parametrize(
+    "body", ["<button id=a>Go</button>", "<input id=a readonly>", "<input id=a type=checkbox>", "<p id=a>text</p>"]
+)
 async def test_what_takes_no_text_is_not_editable(tab, site, body):
     await show(tab, site, f"<main>{body}</main>")
     with pytest.raises(Precondition) as refused:

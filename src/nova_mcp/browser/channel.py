@@ -19,7 +19,7 @@ BINDING = "__novaSend"
 MESSAGE_VERSION = 1
 STALL_MS = 5000
 # Longer than the guard takes to blank a page; what it could not blank by then it has ended.
-HOLD_MS = 4000
+HOLD_MS = 9000
 MAX_MESSAGE_CHARS = 64_000
 # The page limits itself to 50 per second. Its windows and ours do not line up, and frames count apart, so the host
 # allows twice that before it drops.

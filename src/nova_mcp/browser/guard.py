@@ -22,8 +22,10 @@ from nova_mcp.policy import (
 from nova_mcp.urls import page_host, page_port
 
 BLANK = "about:blank"
-BLANK_MS = 1200
-BLANK_TRIES = 3
+# A new process may have to start for the empty page.
+BLANK_MS = 8000
+BLANK_RETRY_S = 0.05
+HISTORY_TRIES = 5
 ERROR_PAGE = "chrome-error:"
 _DOCUMENTS = {"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]}
 
@@ -51,6 +53,7 @@ class NavigationGuard:
         self._channel = channel
         self._method = "GET"
         self._cleared = anyio.Event()
+        self._blanking = False
         self._on_denied = on_denied
         self._listening = False
         self._address_checked = False
@@ -173,24 +176,28 @@ class NavigationGuard:
 
     async def _clear_error_page(self) -> None:
         """The browser's error page is not the site: nobody gets to read it, and it would disturb the next load."""
-        try:
-            history = await self._channel.cdp.send("Page.getNavigationHistory")
-            self.failed_entries.add(int(history["entries"][int(history["currentIndex"])]["id"]))
-        except Error:
-            self._channel.end("lost")
-            return
+        for _ in range(HISTORY_TRIES):
+            try:
+                history = await self._channel.cdp.send("Page.getNavigationHistory")
+                self.failed_entries.add(int(history["entries"][int(history["currentIndex"])]["id"]))
+                break
+            except Error:
+                # The session is between two processes for a moment; without the note only `back` is less clever.
+                await anyio.sleep(BLANK_RETRY_S)
         await self._blank()
 
     async def _blank(self) -> None:
-        for _ in range(BLANK_TRIES):
-            try:
-                await self._page.goto(BLANK, wait_until="commit", timeout=BLANK_MS)
-            except Error:
-                # A commit that was already on its way interrupts the first try.
-                if self._page.is_closed():
-                    break
-            if not self._forbidden(self._page.url):
-                break
+        if self._blanking:
+            return
+        self._blanking = True
+        with anyio.move_on_after(BLANK_MS / 1000):
+            while self._forbidden(self._page.url) and not self._page.is_closed():
+                try:
+                    await self._page.goto(BLANK, wait_until="commit", timeout=BLANK_MS)
+                except Error:
+                    # A commit that was already on its way interrupts the first try.
+                    await anyio.sleep(BLANK_RETRY_S)
+        self._blanking = False
         if self._page.is_closed() or self._forbidden(self._page.url):
             self._channel.end("lost")
         self._stop_listening()

@@ -28,7 +28,7 @@ from nova_mcp.browser.tab import BLANK, Tab
 from nova_mcp.errors import InvalidParams, PolicyDenied, Precondition, Unavailable
 from nova_mcp.policy import Allowed, Denied
 
-Trigger = Callable[[float, HostWindow], Awaitable[Response | None]]
+Trigger = Callable[[float], Awaitable[Response | None]]
 
 DEFAULTS = LoadOptions()
 DOWNLOAD_NOTICE_MS = 500
@@ -83,7 +83,7 @@ async def navigate(tab: Tab, url: str, options: LoadOptions = DEFAULTS) -> Navig
     recovered = await _revive(tab)
     tab.storms = 0
 
-    async def go(timeout_ms: float, window: HostWindow) -> Response | None:
+    async def go(timeout_ms: float) -> Response | None:
         return await tab.page.goto(url, wait_until="commit", timeout=timeout_ms)
 
     return await Navigation(tab, url, options, recovered=recovered, warnings=warnings).run(go)
@@ -113,7 +113,7 @@ async def reload(
         recovered = await _revive(tab)
     url = tab.url
 
-    async def again(timeout_ms: float, window: HostWindow) -> Response | None:
+    async def again(timeout_ms: float) -> Response | None:
         # Loading a page that came from a form again would send the form again; it is fetched anew instead.
         if tab.page.url != url or tab.guard.posted:
             return await tab.page.goto(url, wait_until="commit", timeout=timeout_ms)
@@ -140,21 +140,12 @@ async def _through_history(tab: Tab, step: int, options: LoadOptions) -> Navigat
         )
     entry = entries[at]
 
-    async def go(timeout_ms: float, window: HostWindow) -> Response | None:
+    async def go(timeout_ms: float) -> Response | None:
         async with tab.page.expect_navigation(wait_until="commit", timeout=timeout_ms) as coming:
             await tab.channel.send("Page.navigateToHistoryEntry", {"entryId": entry["id"]}, timeout_ms=int(timeout_ms))
-            # A page that asks to stay ends the wait early; the driver alone would sit out the time.
-            await window.wait_for(lambda: _decided(tab, window), timeout_ms)
-            if tab.stay_requested:
-                raise Error("net::ERR_ABORTED")
         return await coming.value
 
     return await Navigation(tab, str(entry["url"]), options).run(go)
-
-
-def _decided(tab: Tab, window: HostWindow) -> bool:
-    failed = any(seen.failed for seen in window.requests if seen.main_document)
-    return tab.stay_requested or failed or bool(window.navigations)
 
 
 class Navigation:
@@ -177,7 +168,7 @@ class Navigation:
         tab.leave, tab.stay_requested = self.options.force, False
         try:
             async with tab.watch() as window:
-                outcome = await self._attempt(trigger, window)
+                outcome = await self._attempt(trigger)
                 match outcome:
                     case _ if tab.guard.denied is not None:
                         await tab.guard.settled()
@@ -198,16 +189,21 @@ class Navigation:
     def _left_ms(self) -> float:
         return max(1.0, (self.deadline - anyio.current_time()) * 1000)
 
-    async def _attempt(self, trigger: Trigger, window: HostWindow) -> Arrived | Missed:
+    async def _attempt(self, trigger: Trigger) -> Arrived | Missed:
         try:
-            # The driver keeps the time; the outer limit is for a driver that does not answer.
-            with anyio.fail_after((self._left_ms() + 2000) / 1000):
-                return Arrived(await trigger(self._left_ms(), window))
-        except (DriverTimeout, TimeoutError):
+            # The driver keeps the time; the outer limit is for a driver that does not answer. A page that asks to stay
+            # ends the wait at once: not every command of the driver notices.
+            with anyio.move_on_after((self._left_ms() + 2000) / 1000) as scope:
+                self.tab.on_stay = scope.cancel
+                return Arrived(await trigger(self._left_ms()))
+        except DriverTimeout:
             return Missed(None, timed_out=True)
         except Error as error:
             self._require_page()
             return Missed(net_error_of(error.message))
+        finally:
+            self.tab.on_stay = None
+        return Missed(None, timed_out=not self.tab.stay_requested)
 
     async def _arrived(self, response: Response | None, window: HostWindow) -> NavigationReport:
         tab = self.tab

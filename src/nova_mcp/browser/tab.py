@@ -1,7 +1,7 @@
 """One tab: an id that outlives its pages, and everything the host knows about the page behind it."""
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -83,6 +83,7 @@ class Tab:
         self.loading = False
         self.leave = False
         self.stay_requested = False
+        self.on_stay: Callable[[], None] | None = None
         self.closing = False
         self.storms = 0
         self.replacing: anyio.Event | None = None
@@ -231,6 +232,8 @@ class Tab:
     def _accepts(self, kind: str, orders: DialogOrders) -> bool:
         if kind == "beforeunload":
             self.stay_requested = not self.leave
+            if self.stay_requested and self.on_stay is not None:
+                self.on_stay()
             return self.leave
         return kind == "alert" or orders.on_dialog == "accept"
 

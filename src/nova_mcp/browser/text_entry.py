@@ -21,6 +21,7 @@ from nova_mcp.browser.input import (
     wait_for_navigation,
 )
 from nova_mcp.browser.locate import Locator, Prepared, prepare
+from nova_mcp.browser.rules import QUIET_MS, WINDOW_MS
 from nova_mcp.browser.seen import Answer, answer
 from nova_mcp.clock import Ports
 from nova_mcp.errors import Precondition
@@ -93,9 +94,14 @@ class _Entry:
         used, back = await self._enter_text()
         self.ports.faults.hit("after_dispatch")
         if self.options.press_enter and back.matches:
+            back = await self._settled()
+        entered = self.options.press_enter and back.matches
+        if entered:
+            await self._ask("again")
+            since = mark(self.window)
             await self._keys("Enter")
         observation = await Watch(self.tab, self.window, self.prepared, since).observe()
-        if not (self.options.press_enter and back.matches):
+        if not entered:
             # Scripts may rewrite a field a moment later; what counts is what it holds at the end.
             last = await self._read_back(frames=0)
             back = back if last.lost else last
@@ -168,12 +174,20 @@ class _Entry:
         with anyio.move_on_after(PRESS_MS / 1000), suppress(Error):
             await self.tab.page.keyboard.press(key)
 
-    async def _read_back(self, frames: int = 1) -> _ReadBack:
-        question: Json = {"text": self.options.text, "frames": frames}
+    async def _settled(self) -> _ReadBack:
+        """What the field holds once its scripts have had their say."""
+        await self._ask("effect", {"waitMs": WINDOW_MS, "quietMs": QUIET_MS})
+        return await self._read_back(frames=0)
+
+    async def _ask(self, question: str, args: Json = None) -> Json:
         try:
-            told = answer(await self.tab.channel.ask("readBack", question, frame_id=self._frame))
+            return await self.tab.channel.ask(question, args, frame_id=self._frame)
         except (DocumentChanged, PageScriptError):
-            return _ReadBack(matches=False, value="", lost=True)
+            return None
+
+    async def _read_back(self, frames: int = 1) -> _ReadBack:
+        raw = await self._ask("readBack", {"text": self.options.text, "frames": frames})
+        told = answer(raw) if raw is not None else {"lost": True}
         if told.get("lost"):
             return _ReadBack(matches=False, value="", lost=True)
         return _ReadBack(told["matches"], told["value"])

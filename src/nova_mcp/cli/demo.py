@@ -1,4 +1,4 @@
-"""`nova demo`: a scripted agent on a practice site, with a server and a data folder of its own."""
+"""`nova demo`: a scripted agent, a real browser and the evidence it leaves."""
 
 import tempfile
 from pathlib import Path
@@ -6,33 +6,20 @@ from pathlib import Path
 import anyio
 import typer
 
-from nova_mcp.cli.options import DataDir, Store, read_settings
-from nova_mcp.cli.terminal import EXIT_FAILED, note, say, visible
+from nova_mcp.cli.terminal import EXIT_FAILED, note, say
 from nova_mcp.demo.site import practice_site
-from nova_mcp.demo.story import Chapter, play
+from nova_mcp.demo.story import play
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def demo(data_dir: DataDir = None, store: Store = None) -> None:
-    """Let a scripted agent use a real browser and show the evidence; exit code 1 when a step went wrong."""
-    if store is not None:
-        note("nova: the demo keeps its own store; --store is not used")
-    with tempfile.TemporaryDirectory(prefix="nova-demo-", ignore_cleanup_errors=True) as folder:
-        chapters = _play(Path(folder) if data_dir is None else read_settings(data_dir, None).data_dir)
-    wrong = [chapter.title for chapter in chapters if not chapter.as_expected]
-    say(f"\n{len(chapters) - len(wrong)} of {len(chapters)} steps went as they should.")
-    if data_dir is not None:
-        say(f"The evidence stays: nova events --data-dir {data_dir}")
-    if wrong:
-        note(f"Not as expected: {', '.join(wrong)}.")
+def demo() -> None:
+    """Play a short story on a practice site; exit code 0 only if every chapter did what it says."""
+    note("Starting a practice shop, a Nova server and a browser …")
+    with tempfile.TemporaryDirectory(prefix="nova-demo-") as folder, practice_site() as site:
+        chapters = anyio.run(play, site, Path(folder), say)
+    right = sum(chapter.as_expected for chapter in chapters)
+    say(f"{right} of {len(chapters)} chapters went as they should.")
+    if right < len(chapters):
         raise typer.Exit(EXIT_FAILED)
-
-
-def _play(data_dir: Path) -> list[Chapter]:
-    def tell(line: str) -> None:
-        say(visible(line))
-
-    with practice_site() as site:
-        return anyio.run(play, site, data_dir, tell)

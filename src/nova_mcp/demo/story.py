@@ -128,7 +128,10 @@ def check_ledger(path: Path, say: Say) -> list[Chapter]:
     copy = path.with_name("tampered.db")
     shutil.copy(path, copy)
     with closing(sqlite3.connect(copy)) as conn, conn:
-        conn.execute("UPDATE ledger_body SET body = replace(body, 'click_selector', 'hover_selector')")
+        conn.execute(
+            "UPDATE ledger_body SET body = CAST(replace(CAST(body AS TEXT), 'click', 'hover') AS BLOB) "
+            "WHERE tool_name = 'nova.click_selector'"
+        )
     _, broken = _audit(copy)
     told = f"entry {broken[0].server_seq}: {broken[0].detail}" if broken else "not noticed"
     caught = Chapter("one word changed in a copy", told, bool(broken))

@@ -232,6 +232,13 @@ questions.effect = ({ waitMs = 0, quietMs = 80 }) =>
     step();
   });
 
+// Watch anew with the shield still up: what typing did is not what Enter does.
+questions.again = () => {
+  if (shield.armed === null || !isConnected(shield.armed.target)) return false;
+  startTracking(shield.armed.target);
+  return true;
+};
+
 questions.disarm = () => {
   stopTracking();
   shield.armed = null;

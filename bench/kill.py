@@ -1,0 +1,128 @@
+"""Kill the server with SIGKILL at random points of many calls: nothing answered may be missing afterwards."""
+
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import psutil
+from mcp import Client, MCPError
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from bench.tables import machine, show
+from nova_mcp.demo.site import practice_site
+from nova_mcp.observation.auditor import verify
+from nova_mcp.observation.reader import EventFilter, events
+from nova_mcp.storage.engine import Database
+
+CALLS_PER_ROUND = 12
+LONGEST_ROUND_S = 4.0
+GONE_WITHIN_S = 10.0
+
+
+@dataclass
+class Tally:
+    """What the client saw and what was left behind."""
+
+    rounds: int = 0
+    sent: int = 0
+    answered: set[str] = field(default_factory=set)
+    browsers_left: int = 0
+    recovered_stores: int = 0
+
+
+@asynccontextmanager
+async def _server(data_dir: Path) -> AsyncIterator[tuple[Client, psutil.Process]]:
+    command = str(Path(sys.executable).with_name("nova"))
+    before = {child.pid for child in psutil.Process().children()}
+    parameters = StdioServerParameters(command=command, args=["serve", "--data-dir", str(data_dir)])
+    async with Client(stdio_client(parameters, errlog=Path(os.devnull).open("w")), mode="legacy") as client:  # noqa: ASYNC230
+        (process,) = [child for child in psutil.Process().children() if child.pid not in before]
+        yield client, process
+
+
+async def _work(client: Client, url: str, number: int, tally: Tally) -> None:
+    """A mix of calls with and without a page; each under an agent id of its own, by which the ledger finds it."""
+    for step in range(CALLS_PER_ROUND):
+        agent_id = f"k{number}-{step}"
+        tally.sent += 1
+        name, arguments = [
+            ("nova.tabs", {}),
+            ("nova.navigate", {"url": url}),
+            ("nova.perceive", {}),
+            ("nova.click_selector", {"selector": "#add"}),
+            ("nova.perceive", {"maxTokens": "wrong"}),
+        ][step % 5]
+        await client.call_tool(name, {**arguments, "agentId": agent_id})
+        tally.answered.add(agent_id)
+
+
+async def _round(data_dir: Path, url: str, number: int, kill_after_s: float, tally: Tally) -> None:
+    tally.rounds += 1
+    family: list[psutil.Process] = []
+    try:
+        async with _server(data_dir) as (client, process):
+            await client.list_tools()
+            async with anyio.create_task_group() as group:
+
+                async def kill() -> None:
+                    await anyio.sleep(kill_after_s)
+                    family.extend(process.children(recursive=True))
+                    os.kill(process.pid, signal.SIGKILL)
+                    group.cancel_scope.cancel()
+
+                group.start_soon(kill)
+                await _work(client, url, number, tally)
+    except* (MCPError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError, psutil.Error):
+        # The connection breaks with its server; that is the point.
+        await anyio.lowlevel.checkpoint()
+    _, alive = psutil.wait_procs(family, timeout=GONE_WITHIN_S)
+    tally.browsers_left += len([process for process in alive if process.status() != psutil.STATUS_ZOMBIE])
+
+
+def _missing(data_dir: Path, tally: Tally) -> tuple[int, int, int]:
+    with Database.open(f"sqlite:///{data_dir / 'nova.db'}") as db:
+        page = db.read_sync(events, EventFilter(limit=100_000))
+        broken = db.read_sync(lambda conn: list(verify(conn)))
+    recorded = [call.record.caller.agent_id for call in page.calls if call.record is not None]
+    doubled = len(recorded) - len(set(recorded))
+    return len(tally.answered - set(recorded)), doubled, len(broken)
+
+
+async def harness(calls: int, seed: int) -> tuple[Tally, int, int, int]:
+    """Rounds of calls, each ended by a kill at a random moment, until that many calls were sent."""
+    tally, dice = Tally(), random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder, practice_site() as site:
+        data_dir = Path(folder)
+        while tally.sent < calls:
+            await _round(data_dir, site.base_url + "/", tally.rounds, dice.uniform(0.0, LONGEST_ROUND_S), tally)
+        return tally, *_missing(data_dir, tally)
+
+
+def main(*, long: bool) -> int:
+    print(f"kill · {machine()}\n")
+    seed = 20260728
+    started = time.perf_counter()
+    tally, missing, doubled, broken = anyio.run(harness, 1000 if long else 300, seed)
+    show(
+        f"kill -9 at random points (seed {seed}, {time.perf_counter() - started:.0f} s)",
+        [
+            "rounds",
+            "calls sent",
+            "answered",
+            "answered but missing",
+            "recorded twice",
+            "broken links",
+            "processes left",
+        ],
+        [[tally.rounds, tally.sent, len(tally.answered), missing, doubled, broken, tally.browsers_left]],
+    )
+    return int(bool(missing or doubled or broken or tally.browsers_left))
