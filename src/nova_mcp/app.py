@@ -129,4 +129,4 @@ async def build(settings: Settings, ports: Ports | None = None) -> Nova:
         admission=Admission(settings, policy, ports.clock),
         listed=catalogue.listed(settings.tools),
     )
-    return Nova(parts, db, [browser.run])
+    return Nova(parts, db, [browser.run, recorder.heartbeat])

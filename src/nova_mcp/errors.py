@@ -65,6 +65,23 @@ class NovaError(Exception):
     def retryable(self) -> bool:
         return self.retry_after_ms is not None
 
+    def body(self) -> dict[str, Json]:
+        """What every failed call answers, whoever has to answer it."""
+        body: dict[str, Json] = {
+            "ok": False,
+            "status": self.status,
+            "errorCode": self.error_code,
+            "reasonCode": self.reason_code,
+            "message": self.message,
+            "hint": self.hint,
+            "stage": self.stage,
+            "retryable": self.retryable,
+            "retryAdvice": self.retry_advice,
+        }
+        if self.retry_after_ms is not None:
+            body["retryAfterMs"] = self.retry_after_ms
+        return body
+
     @property
     def retry_advice(self) -> RetryAdvice:
         return "check_postcondition_first" if self.action_dispatched else "safe_to_retry"

@@ -74,4 +74,6 @@ def command(*args: object) -> list[str]:
 
 def nova_process(*args: object, stdin: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own, as a shell runs it."""
-    return subprocess.run(command(*args), input=stdin, capture_output=True, text=True, timeout=60, check=False, cwd=cwd)
+    return subprocess.run(
+        command(*args), input=stdin, capture_output=True, text=True, timeout=180, check=False, cwd=cwd
+    )

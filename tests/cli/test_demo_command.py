@@ -9,4 +9,4 @@ def test_the_demo_goes_as_it_should_and_says_so() -> None:
     done = nova_process("demo")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "✗" not in done.stdout
-    assert "steps went as they should" in done.stdout
+    assert "chapters went as they should" in done.stdout

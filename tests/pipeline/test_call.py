@@ -7,8 +7,9 @@ import anyio
 import pytest
 from pydantic import Field
 
-from nova_mcp.errors import Fix, NotFound, Unavailable, UnknownTool
+from nova_mcp.errors import BudgetExhausted, Fix, NotFound, Unavailable, UnknownTool
 from nova_mcp.tools import door
+from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Params, Result, ToolSpec, tool
 
@@ -312,16 +313,22 @@ async def test_a_busy_store_is_not_blamed_on_the_caller(make_rig: Any) -> None:
     assert (answer.structured["retryable"], answer.structured["retryAfterMs"]) == (True, 10)
 
 
-def test_two_tools_of_one_name_do_not_start() -> None:
-    from nova_mcp.tools.catalogue import catalogue_of
+async def test_a_call_over_the_servers_limit_is_recorded_but_not_run(make_rig: Any) -> None:
+    rig = await make_rig(*TOOLS)
+    spent = BudgetExhausted("rate.limited", "too many calls", "wait", stage="gate", retry_after_ms=100)
+    answer = await rig.call("nova.pressing", refusal=spent)
+    assert (answer.structured["errorCode"], answer.structured["retryAfterMs"]) == (-32029, 100)
+    (record,) = await rig.records()
+    assert (record.outcome.kind, record.outcome.gate_id) == ("blocked_preflight", "server.limit")
+    assert record.outcome.action_dispatched is None
 
+
+def test_two_tools_of_one_name_do_not_start() -> None:
     with pytest.raises(ValueError, match="two tools are called echo"):
         catalogue_of([echo, echo])
 
 
 def test_a_tool_outside_every_bundle_does_not_start() -> None:
-    from nova_mcp.tools.catalogue import catalogue_of
-
     @tool(title="Lost", effect="read", bundles=(), target="none")
     async def lost(ctx: ToolContext, p: Params) -> Result:
         """Belongs nowhere."""

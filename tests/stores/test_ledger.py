@@ -456,3 +456,14 @@ async def test_followers_miss_nothing_while_servers_commit_concurrently(store_ur
                 seen += [call.link.call_id for call in page.calls]
                 positions = page.positions
     assert len(set(seen)) == len(seen) == 225
+
+
+def test_a_quiet_server_elsewhere_lives_as_long_as_it_gives_signs(db, build):
+    db.write_sync(store.register_server, build.server("far"))
+    (row,) = db.read_sync(store.servers)
+    late = row.last_seen_ms + 20 * 60_000
+    assert process_alive(row, late, "another machine") is False
+    db.write_sync(store.touch_server, row.server_id, late - 60_000)
+    (row,) = db.read_sync(store.servers)
+    assert process_alive(row, late, "another machine") is True
+    assert db.read_sync(findings) == []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 
 from nova_mcp.errors import Unavailable, UnknownTool
-from nova_mcp.pipeline.model import Answer, CallRequest, Image
+from nova_mcp.pipeline.model import Answer, CallRequest, Image, refused
 from nova_mcp.server.backend import Backend, Health, ResourceContent
 from nova_mcp.server.manifest import ListedTool, Manifest
 
@@ -47,6 +47,8 @@ class FakeBackend:
         self._report = report
 
     async def call(self, request: CallRequest) -> Answer:
+        if request.refusal is not None:
+            return refused(request.refusal)
         self._report(f"call {request.tool}")
         match request.tool:
             case "nova.echo" | "nova.rare":

@@ -25,6 +25,8 @@ MAX_MESSAGE_CHARS = 64_000
 # allows twice that before it drops.
 HOST_MESSAGES_PER_SECOND = 100
 
+SWAPPING = "Not attached to an active page"
+SWAP_RETRY_S = 0.05
 _GONE_CONTEXT = (
     "Cannot find context",
     "Execution context was destroyed",
@@ -188,16 +190,24 @@ class PageChannel:
         with anyio.move_on_after(timeout_ms / 1000) as scope:
             self._pending.add(scope)
             try:
-                reply = cast(dict[str, Any], await command())
+                while (reply := await self._settled(command)) is None:  # noqa: ASYNC110 - the swap sends no event
+                    await anyio.sleep(SWAP_RETRY_S)
                 self.stalled = False
                 return reply
-            except Error as error:
-                raise self._translate(error) from error
             finally:
                 self._pending.discard(scope)
         if self.state != "ready":
             raise self.ended_error()
         raise self._no_answer(timeout_ms)
+
+    async def _settled(self, command: Callable[[], Any]) -> dict[str, Any] | None:
+        """The reply, or nothing while the page is between two processes and another try is due."""
+        try:
+            return cast(dict[str, Any], await command())
+        except Error as error:
+            if self.state == "ready" and SWAPPING in error.message:
+                return None
+            raise self._translate(error) from error
 
     async def _evaluate_in(self, frame_id: str, params: dict[str, Any]) -> dict[str, Any]:
         if (hold := self.hold) is not None:

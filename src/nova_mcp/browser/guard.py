@@ -25,7 +25,7 @@ BLANK = "about:blank"
 # A new process may have to start for the empty page.
 BLANK_MS = 8000
 BLANK_RETRY_S = 0.05
-HISTORY_TRIES = 5
+HISTORY_TRIES = 10
 ERROR_PAGE = "chrome-error:"
 _DOCUMENTS = {"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]}
 
@@ -104,6 +104,9 @@ class NavigationGuard:
             self._hold()
             return
         self.posted = self._method == "POST" and url != BLANK
+        if self._forbidden(url):
+            self._hold()
+            return
         verdict = judge_target(url, self.policy)
         if isinstance(verdict, Denied):
             self._note(verdict)
@@ -116,6 +119,8 @@ class NavigationGuard:
             return None
         if frame.url.startswith(ERROR_PAGE):
             return self._clear_error_page()
+        if self._forbidden(frame.url):
+            return self._blank()
         verdict = judge_target(frame.url or BLANK, self.policy)
         return self._refuse(verdict) if isinstance(verdict, Denied) else None
 
@@ -191,12 +196,15 @@ class NavigationGuard:
             return
         self._blanking = True
         with anyio.move_on_after(BLANK_MS / 1000):
-            while self._forbidden(self._page.url) and not self._page.is_closed():
+            while not self._page.is_closed():
                 try:
+                    # Also from the empty page: the forbidden one may be about to commit, and this takes its place.
                     await self._page.goto(BLANK, wait_until="commit", timeout=BLANK_MS)
                 except Error:
                     # A commit that was already on its way interrupts the first try.
                     await anyio.sleep(BLANK_RETRY_S)
+                if not self._forbidden(self._page.url):
+                    break
         self._blanking = False
         if self._page.is_closed() or self._forbidden(self._page.url):
             self._channel.end("lost")

@@ -42,7 +42,7 @@ MAX_HEADINGS: Final = 40
 MAX_LANDMARKS: Final = 20
 STATE_TOKENS: Final = 250
 # A line costs at least this much, so no more than budget ÷ this can ever be shown.
-_CHEAPEST_LINE: Final = 8
+_CHEAPEST_LINE: Final = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +153,19 @@ async def perceive(tab: "Tab", request: PerceiveRequest, ports: Ports) -> Percei
         return await _perceive_state(tab, request)
     question: Json = {"visibleOnly": request.visible_only}
 
-    async def look() -> tuple[Scan, Mapping[int, Found | None], list[SeenElement]]:
+    async def look() -> tuple[Scan, _Ranking, Mapping[int, Found | None]]:
         scan = read_scan(answer(await tab.channel.ask("summary", question)))
-        ranked = _ranked(scan, request.max_tokens)
-        selectors = await selectors_for(tab, ranked)
-        return scan, selectors, ranked
+        ranking = _ranked(scan, request.max_tokens)
+        return scan, ranking, await selectors_for(tab, ranking.elements)
 
-    (scan, selectors, ranked), moved = await on_one_document(tab, look)
+    (scan, ranking, selectors), moved = await on_one_document(tab, look)
     snapshot = tab.perception.note(tab.target_id, scan, tab.page_epoch, ports.clock.now_ms())
     tab.rev = snapshot.rev
     tab.title = scan.page.title
     tab.perceived_epoch = tab.page_epoch
-    names = tab.perception.assign(ranked, scan.page.url, tab.page_epoch, scan.elements, selectors)
-    view = _View(snapshot, ranked, dict(zip((e.node for e in ranked), names, strict=True)), selectors)
+    names = tab.perception.assign(ranking.elements, scan.page.url, tab.page_epoch, scan.elements, selectors)
+    by_node = dict(zip((e.node for e in ranking.elements), names, strict=True))
+    view = _View(snapshot, ranking, by_node, selectors)
     return replace(_compose(tab, view, request), navigated_during_call=moved)
 
 
@@ -180,15 +180,28 @@ async def selectors_for(tab: "Tab", elements: Sequence[SeenElement]) -> dict[int
 
 
 @dataclass(frozen=True, slots=True)
+class _Ranking:
+    """What could be shown, best first, and what of the page commits something."""
+
+    elements: Sequence[SeenElement]
+    commits: Mapping[int, CommitPoint]
+    behind_modal: int
+
+
+@dataclass(frozen=True, slots=True)
 class _View:
     snapshot: Snapshot
-    ranked: Sequence[SeenElement]
+    ranking: _Ranking
     names: Mapping[int, str]
     selectors: Mapping[int, Found | None]
 
     @property
     def scan(self) -> Scan:
         return self.snapshot.scan
+
+    @property
+    def ranked(self) -> Sequence[SeenElement]:
+        return self.ranking.elements
 
 
 def _reachable(scan: Scan) -> list[SeenElement]:
@@ -203,7 +216,7 @@ def _commits(elements: Sequence[SeenElement], scan: Scan) -> dict[int, CommitPoi
     return {node: point for node, point in points if point is not None}
 
 
-def _ranked(scan: Scan, max_tokens: int) -> list[SeenElement]:
+def _ranked(scan: Scan, max_tokens: int) -> _Ranking:
     """Everything that could possibly be shown: commit points first, then by score."""
     reachable = _reachable(scan)
     ordered = by_score(reachable, scan.page.viewport)
@@ -211,7 +224,8 @@ def _ranked(scan: Scan, max_tokens: int) -> list[SeenElement]:
     most = max_tokens // _CHEAPEST_LINE
     first = [element for element in ordered if element.node in commits]
     rest = [element for element in ordered if element.node not in commits]
-    return [*first[: max(MAX_COMMIT_POINTS, most)], *rest[:most]]
+    shown = [*first[: max(MAX_COMMIT_POINTS, most)], *rest[:most]]
+    return _Ranking(shown, commits, len(scan.elements) - len(reachable))
 
 
 def _line(view: _View, element: SeenElement, commits: Mapping[int, CommitPoint]) -> str:
@@ -239,8 +253,7 @@ def _shown_commits(view: _View, commits: Mapping[int, CommitPoint]) -> tuple[Sho
 
 def _compose(tab: "Tab", view: _View, request: PerceiveRequest) -> PerceiveReport:
     scan = view.scan
-    reachable = _reachable(scan)
-    commits = _commits(reachable, scan)
+    commits = view.ranking.commits
     lines = {view.names[e.node]: _line(view, e, commits) for e in view.ranked}
     layers = tuple(f"{layer.role} {quoted(layer.name, 60)}{' modal' if layer.modal else ''}" for layer in scan.layers)
     headings = tuple(f"h{h.level} {quoted(h.text, 80)}" for h in scan.headings[:MAX_HEADINGS])
@@ -257,7 +270,7 @@ def _compose(tab: "Tab", view: _View, request: PerceiveRequest) -> PerceiveRepor
         dialogs=layers,
         commit_points=_shown_commits(view, commits),
         commit_point_total=len(commits),
-        behind_modal=len(scan.elements) - len(reachable),
+        behind_modal=view.ranking.behind_modal,
         completeness=Completeness(0, max(scan.total, len(scan.elements)), scan.truncated, _more(scan)),
         structure_hash=structure_hash(scan),
     )

@@ -43,9 +43,15 @@ class Snapshot:
     taken_ms: int
 
 
-def snapshot_hash(scan: Scan) -> str:
+def identities(elements: Sequence[SeenElement]) -> dict[ElementFacts, str]:
+    """The identity of each element of a look, worked out once."""
+    return {element.facts: identity(element.facts) for element in elements}
+
+
+def snapshot_hash(scan: Scan, keys: Mapping[ElementFacts, str] | None = None) -> str:
     """Equal for two looks that show the same controls in the same state, headings and dialogs."""
-    rows = [[identity(e.facts), e.value, list(e.flags), e.in_dialog] for e in scan.elements]
+    known = identities(scan.elements) if keys is None else keys
+    rows = [[known[e.facts], e.value, list(e.flags), e.in_dialog] for e in scan.elements]
     body = [
         scan.page.url,
         scan.page.title,
@@ -76,13 +82,15 @@ class Perception:
         self._last_number = 0
         self._looks = 0
         self._hash = ""
+        self._keys: Mapping[ElementFacts, str] = {}
 
     def get(self, name: str) -> Ref | None:
         return self._refs.get(name)
 
     def note(self, target_id: str, scan: Scan, epoch: int, now_ms: int) -> Snapshot:
         """Keep a look; the revision rises when it differs from the one before."""
-        seen = f"{epoch}:{snapshot_hash(scan)}"
+        self._keys = identities(scan.elements)
+        seen = f"{epoch}:{snapshot_hash(scan, self._keys)}"
         if seen != self._hash:
             self._hash = seen
             self.rev += 1
@@ -106,15 +114,18 @@ class Perception:
         nodes = {(element.facts.frame, element.node) for element in pool}
         counts: dict[str, int] = {}
         for element in pool:
-            key = identity(element.facts)
+            key = self._key(element)
             counts[key] = counts.get(key, 0) + 1
         names = []
         for element in elements:
-            key = identity(element.facts)
+            key = self._key(element)
             name = self._known(element, key, path, epoch) or self._returned(key, path, epoch, nodes, counts)
             found = (selectors or {}).get(element.node)
             names.append(self._put(name or self._new_name(), element, key, path, epoch, found))
         return names
+
+    def _key(self, element: SeenElement) -> str:
+        return self._keys.get(element.facts) or identity(element.facts)
 
     def _known(self, element: SeenElement, key: str, path: str, epoch: int) -> str | None:
         name = self._by_node.get((epoch, element.facts.frame, element.node))

@@ -1,5 +1,6 @@
 """What the page script answers, read into values: elements, forms, layers and the page around them."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -118,7 +119,9 @@ class Found:
 
 
 def answer(value: Json) -> Answer:
-    """The script answers with objects; anything else is a defect of the script."""
+    """The script answers with objects, large ones as text; anything else is a defect of the script."""
+    if isinstance(value, str):
+        value = json.loads(value)
     if not isinstance(value, dict):
         raise TypeError("the page script answered without an object")
     return cast(Answer, value)

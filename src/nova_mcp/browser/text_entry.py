@@ -187,7 +187,7 @@ class _Entry:
 
     async def _read_back(self, frames: int = 1) -> _ReadBack:
         raw = await self._ask("readBack", {"text": self.options.text, "frames": frames})
-        told = answer(raw) if raw is not None else {"lost": True}
-        if told.get("lost"):
+        told = None if raw is None else answer(raw)
+        if told is None or told.get("lost"):
             return _ReadBack(matches=False, value="", lost=True)
         return _ReadBack(told["matches"], told["value"])

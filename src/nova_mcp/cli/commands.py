@@ -12,7 +12,7 @@ COMMANDS: dict[str, str] = {
     "serve": "Serve MCP on stdin and stdout, or over HTTP; an MCP client starts this.",
     "setup": "Find or install a Chromium, add Nova to a client, try it out, and suggest a first prompt.",
     "doctor": "Check browser, store, ledger and data folder; exit code 1 when something essential is broken.",
-    "demo": "Let a scripted agent use a real browser and show the evidence; exit code 1 when a step went wrong.",
+    "demo": "Play a short story on a practice site; exit code 0 only if every chapter did what it says.",
     "watch": "Watch calls as they are recorded. Keys: s emergency stop, r resume, q quit.",
     "stop": "Stop every agent at once: running calls are cancelled, new ones refused, until `nova resume`.",
     "resume": "Lift the emergency stop; agents may act again.",

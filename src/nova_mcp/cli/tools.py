@@ -10,10 +10,10 @@ import typer
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
 from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note, print_json, print_table, say
 from nova_mcp.server.manifest import MANIFEST_FILE, ListedTool, load_manifest
-from nova_mcp.server.names import published_name
 from nova_mcp.settings import Settings
 from nova_mcp.tokens import estimate_tokens
 from nova_mcp.tools.catalogue import load_catalogue
+from nova_mcp.tools.names import published_name
 from nova_mcp.tools.publish import manifest_text, reference_text
 
 app = typer.Typer(add_completion=False)

@@ -17,8 +17,9 @@ from nova_mcp.storage.engine import Database
 
 Also = Callable[[Connection, CallRecord, Link], None]
 
-# A process on a machine that cannot be looked at counts as gone after this long without a record.
+# A process on a machine that cannot be looked at counts as gone after this long without a sign of life.
 FOREIGN_SILENCE_MS = 15 * 60_000
+HEARTBEAT_S = 120
 _START_TOLERANCE_MS = 2_000
 
 
@@ -55,6 +56,12 @@ class Recorder:
             closed = await self._db.write(self._recover, alive or self._seems_alive)
             self._ports.faults.hit("ledger.after_commit")
         return closed
+
+    async def heartbeat(self) -> None:
+        """Until cancelled: tell servers on other machines that this one lives, however quiet it is."""
+        while True:
+            await anyio.sleep(HEARTBEAT_S)
+            await self._db.write(store.touch_server, self._server_id, self._ports.clock.now_ms())
 
     async def stop(self, reason: str) -> None:
         with anyio.CancelScope(shield=True):

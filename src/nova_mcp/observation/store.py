@@ -181,6 +181,11 @@ def end_server(conn: Connection, server_id: ServerId, now_ms: int, reason: str) 
     )
 
 
+def touch_server(conn: Connection, server_id: ServerId, now_ms: int) -> None:
+    """A sign of life from a server that has nothing to record."""
+    conn.execute(update(ledger_server).where(ledger_server.c.server_id == server_id).values(last_seen_ms=now_ms))
+
+
 def append_call(conn: Connection, record: CallRecord) -> Link:
     """Add one record to its server's chain; call ids are unique, so an intent and its outcome have one each.
 

@@ -18,8 +18,8 @@ from nova_mcp.observation.recorder import Recorder
 from nova_mcp.pipeline.admission import Admission, stop_requested
 from nova_mcp.pipeline.envelope import Envelope, page_state
 from nova_mcp.pipeline.gates import Admitted, Notice, Refused, admit
-from nova_mcp.pipeline.model import Answer, CallRequest
-from nova_mcp.pipeline.render import compact, render_error, render_result
+from nova_mcp.pipeline.model import Answer, CallRequest, compact
+from nova_mcp.pipeline.render import render_error, render_result
 from nova_mcp.settings import Settings
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.arguments import parse_arguments, shown
@@ -32,6 +32,7 @@ from nova_mcp.tools.spec import AGENT_ID, AgentParams, Params, TargetParams, Too
 log = logging.getLogger(__name__)
 
 DOOR = "nova.call"
+LIMIT_GATE = "server.limit"
 GRACE_MS = 5_000
 STOP_POLL_S = 0.25
 
@@ -135,6 +136,9 @@ class Pipeline:
 
     async def _perform(self, request: CallRequest, envelope: Envelope) -> Answer:
         spec, params = self._understand(envelope)
+        if request.refusal is not None:
+            envelope.gate_id = LIMIT_GATE
+            raise request.refusal
         await self._resolve(spec, params, envelope)
         notices = self._admit(spec, request, envelope)
         context = self._context(request, envelope)

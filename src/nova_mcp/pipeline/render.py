@@ -1,12 +1,11 @@
 """Answers in their two forms: typed JSON for machines, short text for models."""
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from nova_mcp.errors import Fix, NovaError
 from nova_mcp.observation.model import Effect, Json
 from nova_mcp.pipeline.gates import Notice
-from nova_mcp.pipeline.model import Answer
+from nova_mcp.pipeline.model import Answer, compact
 from nova_mcp.tools.spec import Result
 
 ACTING: Collection[Effect] = ("navigate", "act", "commit")
@@ -40,26 +39,9 @@ def render_result(result: Result, notices: tuple[Notice, ...], listed: Collectio
     return Answer(structured=structured, text=text, is_error=failed, images=result.images())
 
 
-def compact(body: Mapping[str, Json]) -> str:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-
-
 def render_error(error: NovaError, effect: Effect | None, call_id: str, listed: Collection[str]) -> Answer:
     """The same body in both forms; acting tools always say whether the page was touched."""
-    body: dict[str, Json] = {
-        "ok": False,
-        "status": error.status,
-        "errorCode": error.error_code,
-        "reasonCode": error.reason_code,
-        "message": error.message,
-        "hint": error.hint,
-        "stage": error.stage,
-        "retryable": error.retryable,
-        "retryAdvice": error.retry_advice,
-        "callId": call_id,
-    }
-    if error.retry_after_ms is not None:
-        body["retryAfterMs"] = error.retry_after_ms
+    body = error.body() | {"callId": call_id}
     if error.fix is not None:
         body["fix"] = render_fix(error.fix, listed)
     if effect in ACTING or error.action_dispatched:

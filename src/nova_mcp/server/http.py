@@ -47,7 +47,10 @@ async def serve_http(
     ending = ending or Ending()
     listener = listen(settings.http.host, settings.http.port)
     try:
-        endpoint = endpoint_of(settings.http.host, listener.getsockname()[1])
+        port = listener.getsockname()[1]
+        # With port 0 the system chose one; the browser must not open our own address either way.
+        settings = settings.model_copy(update={"http": settings.http.model_copy(update={"port": port})})
+        endpoint = endpoint_of(settings.http.host, port)
         ports, inflight, slot = system_ports(), Inflight(), BackendSlot(settings, backend_factory)
         limits = Limits(ports.clock, settings.http.calls_per_minute, settings.http.concurrent_calls)
         wiring = Wiring(backend=slot.get, inflight=inflight, ports=ports, peer_of=http_peer, limits=limits)

@@ -2,9 +2,9 @@
 
 import base64
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import mcp_types as types
@@ -16,20 +16,19 @@ from pydantic import ValidationError
 
 from nova_mcp import __version__
 from nova_mcp.clock import Ports, system_ports
-from nova_mcp.errors import NovaError, UnknownTool
+from nova_mcp.errors import BudgetExhausted, NovaError, UnknownTool
 from nova_mcp.observation.model import Json
-from nova_mcp.pipeline.model import Answer, CallRequest
+from nova_mcp.pipeline.model import Answer, CallRequest, refused
 from nova_mcp.server.backend import Backend, ResourceContent
 from nova_mcp.server.clean import clean_json, clean_text
 from nova_mcp.server.inflight import Inflight
 from nova_mcp.server.limits import Limits
 from nova_mcp.server.manifest import ListedTool, Manifest
-from nova_mcp.server.names import canonical_name, published_name
 from nova_mcp.server.prompts import PROMPTS, PromptRefused, render
-from nova_mcp.server.refusal import refusal
 from nova_mcp.server.resources import TEMPLATES, is_readable
 from nova_mcp.server.schemas import opened
 from nova_mcp.settings import Settings
+from nova_mcp.tools.names import canonical_name, published_name
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +138,7 @@ class _Face:
         try:
             answer = await self._admitted(request)
         except NovaError as error:
-            answer = refusal(error)
+            answer = refused(error)
         except UnknownTool as error:
             closest = tuple(published_name(name, self._settings.tool_names) for name in error.closest)
             told = str(UnknownTool(params.name, closest))
@@ -152,16 +151,28 @@ class _Face:
         return tool_result(answer, text_only=self._settings.text_only)
 
     async def _admitted(self, request: CallRequest) -> Answer:
-        limits = self._wiring.limits
-        if limits is not None:
-            limits.spend(request.principal)
+        try:
+            with self._within_limits(request.principal):
+                return await self._run(request)
+        except BudgetExhausted as spent:
+            return await self._run(replace(request, refusal=spent))
 
+    @contextmanager
+    def _within_limits(self, principal: str) -> Iterator[None]:
+        limits = self._wiring.limits
+        if limits is None:
+            yield
+            return
+        limits.spend(principal)
+        with limits.running(principal):
+            yield
+
+    async def _run(self, request: CallRequest) -> Answer:
         async def work() -> Answer:
             backend = await self._wiring.backend()
             return await backend.call(request)
 
-        with limits.running(request.principal) if limits is not None else nullcontext():
-            return await self._wiring.inflight.run(work)
+        return await self._wiring.inflight.run(work)
 
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None

@@ -1,21 +1,24 @@
-"""One canonical dotted name for every spelling a client may use."""
+"""Tool names in every spelling clients use, reduced to the one that evidence knows."""
 
-import re
-
+from nova_mcp.settings import ToolNames
 from nova_mcp.tools import PREFIX
 
-_CLIENT_PREFIX = re.compile(r"^mcp__.+?__(?=nova[._])|^mcp__nova__", re.IGNORECASE)
+NAMESPACE = PREFIX.removesuffix(".")
+_CLIENT_PREFIX = "mcp__"
+_CLIENT_SEPARATOR = "__"
 
 
 def canonical_name(raw: str) -> str:
-    """`nova.x`, `nova_x`, `x` and `mcp__<server>__nova_x` all mean `nova.x`."""
-    name = _CLIENT_PREFIX.sub("", raw.strip())
-    if name.startswith(PREFIX):
-        return name
-    if name.startswith("nova_"):
-        return PREFIX + name.removeprefix("nova_")
+    """`nova.x` for `nova.x`, `nova_x`, `x`, and for any of them behind `mcp__<server>__`; unknown names pass too."""
+    name = raw.strip()
+    if name.startswith(_CLIENT_PREFIX):
+        # No tool name holds a double underscore, but a server's name in a client's configuration may.
+        name = name.rpartition(_CLIENT_SEPARATOR)[2]
+    while name.startswith((f"{NAMESPACE}.", f"{NAMESPACE}_")):
+        name = name[len(NAMESPACE) + 1 :]
     return PREFIX + name
 
 
-def underscored(canonical: str) -> str:
-    return canonical.replace(".", "_", 1)
+def published_name(canonical: str, spelling: ToolNames) -> str:
+    """The name a client is shown."""
+    return canonical if spelling == "dotted" else canonical.replace(".", "_")

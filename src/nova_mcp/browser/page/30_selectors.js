@@ -227,6 +227,16 @@ const directCandidates = (el, tag, role, name) => {
 const makeRoleCounts = (elements) => {
   const counts = new Map();
   for (const el of elements) counts.set(`${roleOf(el)}\n${nameOf(el, roleOf(el))}`, 0);
+  const names = new Set([...counts.keys()].map((key) => key.slice(key.indexOf("\n") + 1)));
+  // Most controls hold one piece of text; comparing it first spares the full computation of a name.
+  const ruledOut = (el, tag) => {
+    if (tag !== "button" && tag !== "a") return false;
+    const only = firstChild(el);
+    if (only === null || !isText(only) || nextSibling(only) !== null) return false;
+    if (hasAttribute(el, "aria-label") || hasAttribute(el, "aria-labelledby")) return false;
+    const text = squash(dataOf(only));
+    return text !== "" && !names.has(text) && labelsFor(el).length === 0;
+  };
   let whole = null;
   return (role, name) => {
     if (whole === null) {
@@ -234,6 +244,7 @@ const makeRoleCounts = (elements) => {
         const tag = tagOf(el);
         if (IGNORED.has(tag)) return "skip";
         if (tag === "div" && !hasAttribute(el, "role") && !hasAttribute(el, "contenteditable")) return undefined;
+        if (ruledOut(el, tag)) return undefined;
         const own = roleOf(el);
         if (!INTERACTIVE.has(own)) return undefined;
         const key = `${own}\n${nameOf(el, own)}`;
