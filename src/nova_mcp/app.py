@@ -12,6 +12,7 @@ from nova_mcp.browser.journal import targets_of_ended_servers
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.stored_journal import StoredJournal
 from nova_mcp.clock import Ports, system_ports
+from nova_mcp.observation.janitor import Janitor, retention_policy
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
 from nova_mcp.pipeline.admission import Admission
@@ -129,4 +130,5 @@ async def build(settings: Settings, ports: Ports | None = None) -> Nova:
         admission=Admission(settings, policy, ports.clock),
         listed=catalogue.listed(settings.tools),
     )
-    return Nova(parts, db, [browser.run, recorder.heartbeat])
+    janitor = Janitor(db, ports.clock, retention_policy(settings.retention))
+    return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run])

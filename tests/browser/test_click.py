@@ -216,7 +216,8 @@ async def test_modifiers_button_and_count_arrive(tab, site):
         ("<button id=b style='display:none'>Go</button>", "action.not_visible"),
         ("<button id=b style='visibility:hidden'>Go</button>", "action.not_visible"),
         (
-            "<style>@keyframes m { to { left: 9em } } #b { position: relative; animation: m .2s infinite }</style>"
+            "<style>@keyframes m { to { left: 9em } }"
+            "#b { position: relative; left: 0; animation: m .3s linear infinite }</style>"
             "<button id=b>Go</button>",
             "action.unstable",
         ),

@@ -8,7 +8,7 @@ from playwright.async_api import Error, Response
 from playwright.async_api import TimeoutError as DriverTimeout
 
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError
-from nova_mcp.browser.guard import judge_target
+from nova_mcp.browser.guard import BLANK_MS, judge_target
 from nova_mcp.browser.host_window import HostWindow
 from nova_mcp.browser.navigation_report import (
     MAX_REDIRECTS_LISTED,
@@ -171,7 +171,6 @@ class Navigation:
                 outcome = await self._attempt(trigger)
                 match outcome:
                     case _ if tab.guard.denied is not None:
-                        await tab.guard.settled()
                         return await self._denied(tab.guard.denied, window)
                     case Arrived(response=response):
                         return await self._arrived(response, window)
@@ -211,8 +210,10 @@ class Navigation:
             tab.http_status = response.status
         state, waited = await self._wait(window)
         self._require_page()
+        # The first answer of the new document comes only after the guard has placed its hold, if it has to.
+        await tab.read_title()
+        await tab.guard.settled()
         if tab.guard.denied is not None:
-            await tab.guard.settled()
             return await self._denied(tab.guard.denied, window)
         challenge = response is not None and is_challenge(response.headers)
         ending = judge_arrival(tab.http_status, challenge=challenge, waited=waited, timeout_ms=self.options.timeout_ms)
@@ -269,13 +270,15 @@ class Navigation:
             return
 
     async def _denied(self, denied: Denied, window: HostWindow) -> NavigationReport:
+        await self.tab.guard.settled()
+        await window.wait_for(lambda: self.tab.url == BLANK, BLANK_MS)
         self.tab.http_status = None
         ending = Ending("blocked", denied.reason_code, denied.message, denied.hint)
         return await self._report(ending, window, Facts(redirects=tuple(self.tab.guard.hops_taken)))
 
     async def _report(self, ending: Ending, window: HostWindow, facts: Facts = NO_FACTS) -> NavigationReport:
         tab = self.tab
-        title = await tab.read_title()
+        title = tab.title if facts.state != "none" else await tab.read_title()
         return NavigationReport(
             status=ending.status,
             reason_code=ending.reason_code,

@@ -14,6 +14,7 @@ from nova_mcp.browser.seen import (
     Found,
     Scan,
     SeenElement,
+    SeenLayer,
     SeenPage,
     answer,
     read_element,
@@ -255,7 +256,6 @@ def _compose(tab: "Tab", view: _View, request: PerceiveRequest) -> PerceiveRepor
     scan = view.scan
     commits = view.ranking.commits
     lines = {view.names[e.node]: _line(view, e, commits) for e in view.ranked}
-    layers = tuple(f"{layer.role} {quoted(layer.name, 60)}{' modal' if layer.modal else ''}" for layer in scan.layers)
     headings = tuple(f"h{h.level} {quoted(h.text, 80)}" for h in scan.headings[:MAX_HEADINGS])
     bare = PerceiveReport(
         perception_id=view.snapshot.perception_id,
@@ -267,7 +267,7 @@ def _compose(tab: "Tab", view: _View, request: PerceiveRequest) -> PerceiveRepor
         title=scan.page.title[:MAX_TITLE],
         mode=request.mode,
         max_tokens=request.max_tokens,
-        dialogs=layers,
+        dialogs=_layer_lines(scan.layers),
         commit_points=_shown_commits(view, commits),
         commit_point_total=len(commits),
         behind_modal=view.ranking.behind_modal,
@@ -278,6 +278,10 @@ def _compose(tab: "Tab", view: _View, request: PerceiveRequest) -> PerceiveRepor
         mark.role + (f" {quoted(mark.name, 30)}" if mark.name else "") for mark in scan.landmarks[:MAX_LANDMARKS]
     )
     return _fill(_within(bare), view, lines, (headings, landmarks))
+
+
+def _layer_lines(layers: Sequence[SeenLayer]) -> tuple[str, ...]:
+    return tuple(f"{layer.role} {quoted(layer.name, 60)}{' modal' if layer.modal else ''}" for layer in layers)
 
 
 def _more(scan: Scan) -> More | None:
@@ -347,9 +351,6 @@ async def _perceive_state(tab: "Tab", request: PerceiveRequest) -> PerceiveRepor
     told = answer(raw)
     page = read_page(told)
     tab.title = page.title
-    layers = tuple(
-        f"{layer.role} {quoted(layer.name, 60)}{' modal' if layer.modal else ''}" for layer in read_layers(told)
-    )
     report = PerceiveReport(
         perception_id="",
         target_id=tab.target_id,
@@ -360,7 +361,7 @@ async def _perceive_state(tab: "Tab", request: PerceiveRequest) -> PerceiveRepor
         title=page.title[:MAX_TITLE],
         mode="state",
         max_tokens=min(request.max_tokens, STATE_TOKENS),
-        dialogs=layers,
+        dialogs=_layer_lines(read_layers(told)),
         active_element=await _active_line(tab, told),
         navigated_during_call=moved,
     )

@@ -12,8 +12,8 @@ from nova_mcp.cli.store_check import store_problems
 from nova_mcp.cli.stored import opened, shown_url
 from nova_mcp.cli.terminal import EXIT_FAILED, print_json, print_table, say, size, visible
 from nova_mcp.clock import SystemClock
+from nova_mcp.observation.janitor import retention_policy
 from nova_mcp.observation.pruner import PruneReport, PruneRequest, prune
-from nova_mcp.observation.rules import RetentionPolicy
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.schema import current_revision
@@ -44,7 +44,7 @@ def prune_store(
     settings = read_settings(data_dir, store)
     with opened(settings) as database, Console(stderr=True).status("Looking for old calls") as status:
         now_ms = SystemClock().now_ms()
-        request = PruneRequest(policy=_policy(settings), dry_run=dry_run, limit=STEP)
+        request = PruneRequest(policy=retention_policy(settings.retention), dry_run=dry_run, limit=STEP)
         erased: Counter[str] = Counter()
         kept: Counter[str] = Counter()
         freed = 0
@@ -63,11 +63,6 @@ def prune_store(
 def _step(database: Database, now_ms: int, request: PruneRequest) -> PruneReport:
     run = database.read_sync if request.dry_run else database.write_sync
     return run(prune, now_ms, request)
-
-
-def _policy(settings: Settings) -> RetentionPolicy:
-    days = settings.retention
-    return RetentionPolicy(ended_days=days.ended_days, gap_days=days.gap_days, other_days=days.other_days)
 
 
 def _print(report: PruneReport, settings: Settings, *, dry_run: bool, json: bool) -> None:

@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue
 
 from nova_mcp.errors import InvalidParams
 from nova_mcp.observation.model import Json
+from nova_mcp.pipeline.model import compact
 from nova_mcp.tools.catalogue import BUNDLES, Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.names import canonical_name
@@ -67,6 +68,19 @@ class ToolsBundleResult(Result):
     listed: bool
     known_bundles: list[str]
     bundle_catalog: list[BundleEntry] = maybe([])
+
+    def text(self) -> str:
+        """One line a tool; schemas only where they were asked for."""
+        lines = [f"{self.lookup}{f' {self.resolved_bundle}' if self.resolved_bundle else ''}: {len(self.tools)} tools"]
+        for shown in self.tools:
+            schema = f" {compact(shown.input_schema)}" if shown.input_schema else ""
+            lines.append(f"{shown.name}{f': {shown.description}' if shown.description else ''}{schema}")
+        if self.has_more:
+            lines.append(f"and {self.requested_count - len(self.tools)} more; raise maxResults or narrow the query")
+        if self.partial_match:
+            lines.append("no tool matches every word; these match some")
+        lines.append(f"bundles: {' '.join(self.known_bundles)} · run any tool with nova.call {{tool, args}}")
+        return "\n".join(lines)
 
 
 @tool(title="Find tools", effect="read", bundles=("core", "system_tools"), target="none")

@@ -101,9 +101,11 @@ const boxMoved = (el, rect) => {
   return [box.left, box.top, box.width, box.height].some((value, index) => Math.abs(value - rect[index]) >= 0.5);
 };
 
+// A page in the background draws no frames. The wait for one is long, because positions stand still between frames and
+// a busy machine would otherwise make a moving element look at rest.
 const nextFrame = () =>
   new Promise((resolve) => {
-    const timer = later(resolve, 60);
+    const timer = later(resolve, 1000);
     frame(() => {
       never(timer);
       resolve();

@@ -1,0 +1,47 @@
+"""Keeps the ledger within its retention while a server runs."""
+
+from dataclasses import replace
+
+import anyio
+
+from nova_mcp.clock import Clock
+from nova_mcp.observation.pruner import PruneRequest, prune
+from nova_mcp.observation.rules import RetentionPolicy
+from nova_mcp.settings import RetentionSettings
+from nova_mcp.storage.engine import Database
+
+FIRST_AFTER_S = 60
+EVERY_S = 6 * 3600
+# Small steps with pauses between them: a call that wants to write waits for one step at most.
+STEP = 200
+PAUSE_S = 0.05
+
+
+def retention_policy(settings: RetentionSettings) -> RetentionPolicy:
+    return RetentionPolicy(ended_days=settings.ended_days, gap_days=settings.gap_days, other_days=settings.other_days)
+
+
+class Janitor:
+    """Several servers may sweep one store: erasing what is erased changes nothing."""
+
+    def __init__(self, db: Database, clock: Clock, policy: RetentionPolicy) -> None:
+        self._db = db
+        self._clock = clock
+        self._policy = policy
+
+    async def run(self) -> None:
+        await anyio.sleep(FIRST_AFTER_S)
+        while True:
+            await self.sweep()
+            await anyio.sleep(EVERY_S)
+
+    async def sweep(self) -> int:
+        """Erase every body whose time is over; says how many went."""
+        request, erased = PruneRequest(policy=self._policy, limit=STEP), 0
+        while True:
+            report = await self._db.write(prune, self._clock.now_ms(), request)
+            erased += report.total
+            if report.resume is None:
+                return erased
+            request = replace(request, resume=report.resume)
+            await anyio.sleep(PAUSE_S)

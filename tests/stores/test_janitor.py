@@ -1,0 +1,34 @@
+"""A running server forgets in time, and the chain still verifies."""
+
+from nova_mcp.observation import store
+from nova_mcp.observation.auditor import verify
+from nova_mcp.observation.janitor import STEP, Janitor, retention_policy
+from nova_mcp.observation.rules import DAY_MS
+from nova_mcp.settings import RetentionSettings
+
+
+class Later:
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def monotonic_ms(self) -> float:
+        return float(self._now_ms)
+
+
+async def test_a_sweep_erases_what_is_over_in_steps_and_nothing_else(db, build):
+    db.write_sync(store.register_server, build.server("a"))
+    old = [build.call("a", f"old-{number}") for number in range(STEP + 5)]
+    for record in old:
+        db.write_sync(store.append_call, record)
+    policy = retention_policy(RetentionSettings(other_days=30))
+    start = old[0].started_at_ms
+    assert await Janitor(db, Later(start + 29 * DAY_MS), policy).sweep() == 0
+    assert await Janitor(db, Later(start + 31 * DAY_MS), policy).sweep() == STEP + 5
+    assert await Janitor(db, Later(start + 31 * DAY_MS), policy).sweep() == 0
+    assert db.read_sync(lambda conn: list(verify(conn))) == []
+    kept = db.read_sync(store.get_call, "old-1")
+    assert kept is not None
+    assert kept.record is None
