@@ -125,7 +125,7 @@ def _record(server_id: str, number: int) -> CallRecord:
 
 def _register(db: Database, name: str) -> str:
     server_id = f"{name}-{os.getpid()}"
-    info = ServerInfo(ServerId(server_id), 0, os.getpid(), 0.0, "bench", "bench")
+    info = ServerInfo(ServerId(server_id), 0, os.getpid(), 0, "bench", "bench")
     db.write_sync(register_server, info)
     return server_id
 
@@ -205,8 +205,7 @@ async def _memory(calls: int) -> None:
     process = psutil.Process()
     rows: list[Sequence[object]] = []
     with tempfile.TemporaryDirectory() as folder:
-        nova = build(load_settings({"data_dir": folder}, environ={}))
-        await nova.start()
+        nova = await build(load_settings({"data_dir": folder}, environ={}))
         request = CallRequest("nova.tabs", {}, "local")
         bad = CallRequest("nova.tabs", {"nope": 1}, "local")
         started = time.perf_counter()
