@@ -44,9 +44,10 @@ async def _server(data_dir: Path) -> AsyncIterator[tuple[Client, psutil.Process]
     command = str(Path(sys.executable).with_name("nova"))
     before = {child.pid for child in psutil.Process().children()}
     parameters = StdioServerParameters(command=command, args=["serve", "--data-dir", str(data_dir)])
-    async with Client(stdio_client(parameters, errlog=Path(os.devnull).open("w")), mode="legacy") as client:  # noqa: ASYNC230
-        (process,) = [child for child in psutil.Process().children() if child.pid not in before]
-        yield client, process
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:  # noqa: ASYNC230 - opening the null device does not block
+        async with Client(stdio_client(parameters, errlog=nowhere), mode="legacy") as client:
+            (process,) = [child for child in psutil.Process().children() if child.pid not in before]
+            yield client, process
 
 
 async def _work(client: Client, url: str, number: int, tally: Tally) -> None:
