@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -17,12 +18,15 @@ from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
 from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.call import Parts, Pipeline
-from nova_mcp.pipeline.model import Answer, CallRequest
+from nova_mcp.pipeline.endings import store_failed
+from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
 from nova_mcp.pipeline.resources import Resources
+from nova_mcp.pipeline.running import shutting_down
 from nova_mcp.policy import NavigationPolicy
-from nova_mcp.server.backend import Health, ResourceContent
+from nova_mcp.server.backend import Health
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
+from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.catalogue import load_catalogue
 
 log = logging.getLogger(__name__)
@@ -43,18 +47,22 @@ def navigation_policy(settings: Settings) -> NavigationPolicy:
     )
 
 
+Loop = Callable[[], Coroutine[None, None, None]]
+
+
 class Nova:
     """The running program: everything a server needs behind one door."""
 
-    def __init__(
-        self, parts: Parts, db: Database, background: Iterable[Callable[[], Coroutine[None, None, None]]]
-    ) -> None:
+    def __init__(self, parts: Parts, db: Database, background: Iterable[Loop]) -> None:
         self._parts = parts
         self._db = db
         self._pipeline = Pipeline(parts)
         self._resources = Resources(db, parts.settings.data_dir)
         # Plain tasks, because the server may close Nova from another task than the one that built it.
-        loops = (*background, self._pipeline.watch_stop_file)
+        loops: tuple[Loop, ...] = (
+            *background,
+            partial(self._pipeline.running.watch_stop_file, parts.settings.stop_file),
+        )
         self._background = [asyncio.create_task(_keep_running(loop)) for loop in loops]
         self._closed = False
 
@@ -78,8 +86,8 @@ class Nova:
             return
         self._closed = True
         with anyio.move_on_after(CLOSING_LIMIT_S, shield=True):
-            self._pipeline.cancel_all("server.shutting_down")
-            await self._pipeline.drained()
+            self._pipeline.running.cancel(shutting_down())
+            await self._pipeline.running.drained()
             for task in self._background:
                 task.cancel()
             await asyncio.gather(*self._background, return_exceptions=True)
@@ -89,7 +97,7 @@ class Nova:
             await self._db.close()
 
 
-async def _keep_running(loop: Callable[[], Coroutine[None, None, None]]) -> None:
+async def _keep_running(loop: Loop) -> None:
     """The top of a background loop: a failure is told and the loop starts again."""
     while True:
         try:
@@ -101,11 +109,23 @@ async def _keep_running(loop: Callable[[], Coroutine[None, None, None]]) -> None
 
 async def build(settings: Settings, ports: Ports | None = None) -> Nova:
     """Open the store, explain what earlier servers left behind, and wire everything."""
-    ports = ports or system_ports()
-    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    db = await anyio.to_thread.run_sync(Database.open, settings.store_url)
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        db = await anyio.to_thread.run_sync(Database.open, settings.store_url)
+    except OSError as error:
+        raise store_failed(StoreUnavailable("readonly", f"{settings.data_dir}: {error.strerror or error}")) from error
+    except StoreUnavailable as failure:
+        raise store_failed(failure) from failure
     for notice in db.notices:
         log.error(notice)
+    try:
+        return await _wired(settings, ports or system_ports(), db)
+    except StoreUnavailable as failure:
+        await db.close()
+        raise store_failed(failure) from failure
+
+
+async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
     server_id = ServerId(ports.ids.token(16))
     recorder = Recorder(db, ports, server_id)
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))

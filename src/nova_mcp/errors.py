@@ -36,6 +36,9 @@ class NovaError(Exception):
     error_code: ClassVar[int] = -32603
     status: ClassVar[Status] = "failed"
     reasons: ClassVar[frozenset[str]] = frozenset()
+    untouched_advice: ClassVar[RetryAdvice] = "safe_to_retry"
+    # The gate that speaks through this error, where a tool meets it while it runs.
+    gate_id: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -47,7 +50,7 @@ class NovaError(Exception):
         retry_after_ms: int | None = None,
         fix: Fix | None = None,
         details: Mapping[str, Json] | None = None,
-        action_dispatched: bool = False,
+        action_dispatched: bool | None = None,
     ) -> None:
         if reason_code not in self.reasons:
             raise ValueError(f"{reason_code} is not a reason of {type(self).__name__}")
@@ -59,13 +62,17 @@ class NovaError(Exception):
         self.retry_after_ms = retry_after_ms
         self.fix = fix
         self.details: Mapping[str, Json] = details or {}
+        # None leaves the question to the evidence of the call; False is proof that nothing arrived.
         self.action_dispatched = action_dispatched
 
     @property
     def retryable(self) -> bool:
         return self.retry_after_ms is not None
 
-    def body(self) -> dict[str, Json]:
+    def retry_advice(self, *, dispatched: bool) -> RetryAdvice:
+        return "check_postcondition_first" if dispatched else self.untouched_advice
+
+    def body(self, *, dispatched: bool) -> dict[str, Json]:
         """What every failed call answers, whoever has to answer it."""
         body: dict[str, Json] = {
             "ok": False,
@@ -76,21 +83,18 @@ class NovaError(Exception):
             "hint": self.hint,
             "stage": self.stage,
             "retryable": self.retryable,
-            "retryAdvice": self.retry_advice,
+            "retryAdvice": self.retry_advice(dispatched=dispatched),
         }
         if self.retry_after_ms is not None:
             body["retryAfterMs"] = self.retry_after_ms
         return body
-
-    @property
-    def retry_advice(self) -> RetryAdvice:
-        return "check_postcondition_first" if self.action_dispatched else "safe_to_retry"
 
 
 class InvalidParams(NovaError):
     """The arguments do not describe a call."""
 
     error_code = -32602
+    untouched_advice = "do_not_retry"
     reasons = frozenset(
         {
             "invalid_params",
@@ -107,10 +111,6 @@ class InvalidParams(NovaError):
         self, reason_code: str, message: str, hint: str = "", *, details: Mapping[str, Json] | None = None
     ) -> None:
         super().__init__(reason_code, message, hint, stage="validate", details=details)
-
-    @property
-    def retry_advice(self) -> RetryAdvice:
-        return "do_not_retry"
 
 
 class NotFound(NovaError):
@@ -171,11 +171,18 @@ class Blocked(NovaError):
     )
 
 
+class CommitRefused(Blocked):
+    """A control that commits, asked for without proof of what should come of it."""
+
+    gate_id = "safety.guarded_commit"
+
+
 class PolicyDenied(NovaError):
     """The operator's settings forbid it."""
 
     error_code = -32035
     status = "blocked"
+    untouched_advice = "do_not_retry"
     reasons = frozenset(
         {
             "policy.host_denied",
@@ -185,10 +192,6 @@ class PolicyDenied(NovaError):
             "feature.disabled",
         }
     )
-
-    @property
-    def retry_advice(self) -> RetryAdvice:
-        return "do_not_retry"
 
 
 class ClaimMismatch(NovaError):

@@ -44,6 +44,7 @@ _SENSITIVE_KEYS: Final = frozenset(
         "passwort",
         "pin",
         "privatekey",
+        "prompttext",
         "pwd",
         "refreshtoken",
         "secret",
@@ -54,6 +55,8 @@ _SENSITIVE_KEYS: Final = frozenset(
 _SENSITIVE_ENDINGS: Final = ("password", "passwort", "secret", "token", "apikey", "privatekey", "passphrase")
 # Ends like a secret's key but carries a position, which evidence needs.
 _HARMLESS_KEYS: Final = frozenset({"continuationtoken"})
+# Arguments under these names are addresses whatever they look like: a forgotten scheme must not keep a query's values.
+_ADDRESS_KEYS: Final = frozenset({"url", "href", "uri"})
 _NOT_KEY_LETTERS = re.compile(r"[^a-z0-9]")
 _URL_IN_TEXT = re.compile(r"(?<![A-Za-z0-9+.-])(?:https?|wss?|ftp|file)://[^\s\"'<>]+", re.IGNORECASE)
 
@@ -141,6 +144,16 @@ def _reduce_urls(text: str) -> str:
     return _URL_IN_TEXT.sub(lambda match: redact_query(match.group()), text)
 
 
+def redact_selector(selector: str, *, keep_raw_urls: bool = False) -> str:
+    """A selector as evidence keeps it; addresses in it lose their query values like everywhere else."""
+    return selector if keep_raw_urls else _reduce_urls(selector)
+
+
+def _names_address(key: str) -> bool:
+    folded = _NOT_KEY_LETTERS.sub("", key.lower())
+    return folded in _ADDRESS_KEYS or folded.endswith("url")
+
+
 def cut_text(text: str, limit: int) -> str:
     """The text within a limit; what was cut is told by its full length."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} chars)"
@@ -152,8 +165,9 @@ class _Redactor:
     sensitive_fields: frozenset[str]
     keep_raw_urls: bool
     limits: _Limits
+    known_fields: frozenset[str] | None = None
 
-    def text(self, value: str) -> str:
+    def text(self, value: str, *, address: bool = False) -> str:
         # Secrets go first: reducing or cutting might leave a piece that no longer matches.
         head = value
         if len(value) > _MAX_SCANNED_CHARS:
@@ -161,7 +175,7 @@ class _Redactor:
             head = clean[: max(0, len(clean) - self.secrets.longest)]
         clean = _encodable(self.secrets(head))
         if not self.keep_raw_urls:
-            clean = _reduce_urls(clean)
+            clean = redact_query(clean) if address else _reduce_urls(clean)
         if head is not value:
             return f"{clean[: self.limits.string_chars]}… ({len(value)} chars)"
         return cut_text(clean, self.limits.string_chars)
@@ -210,6 +224,10 @@ class _Redactor:
             name = cut_text(_encodable(self.secrets(key[:_MAX_SCANNED_CHARS])), _MAX_KEY_CHARS)
             if key in self.sensitive_fields or is_sensitive_key(key):
                 result[name] = self.sensitive(key, item)
+            elif self.known_fields is not None and key not in self.known_fields and isinstance(item, str | list):
+                result[name] = f"«redacted {len(item)} chars»" if isinstance(item, str) else REDACTED
+            elif isinstance(item, str) and _names_address(key):
+                result[name] = self.text(item, address=True)
             else:
                 result[name] = self.value(item, depth + 1)
         return result
@@ -237,15 +255,17 @@ def redact_arguments(
     *,
     secrets: Mapping[str, str] | SecretFilter,
     sensitive_fields: frozenset[str] = frozenset(),
+    known_fields: frozenset[str] | None = None,
     keep_raw_urls: bool = False,
 ) -> dict[str, Json]:
     """A summary of a call's arguments that is safe to keep: at most 4 KB, no secrets, no query values.
 
-    Text in `sensitive_fields` is kept only as its length. Whatever the arguments hold, there is a summary.
+    Text in `sensitive_fields`, and outside `known_fields` if those are given, is kept only as its length. Whatever the
+    arguments hold, there is a summary.
     """
     replace = secrets if isinstance(secrets, SecretFilter) else SecretFilter(secrets)
     for chars, items in _STRING_STEPS:
-        redactor = _Redactor(replace, sensitive_fields, keep_raw_urls, _Limits(chars, items))
+        redactor = _Redactor(replace, sensitive_fields, keep_raw_urls, _Limits(chars, items), known_fields)
         summary = redactor.mapping(args, 0)
         if _size(summary) <= MAX_RESULT_BYTES:
             return summary

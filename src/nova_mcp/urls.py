@@ -263,5 +263,6 @@ def redact_query(url: str) -> str:
         lead, _, rest = place.partition("://")
         authority, slash, path = rest.replace("\\", "/").partition("/")
         place = f"{lead}://{authority.rpartition('@')[2]}{slash}{path}"
-    reduced = f"{place}?{_names_only(query)}" if mark and query else place
+    names = _names_only(query) if mark else ""
+    reduced = f"{place}?{names}" if names else place
     return (reduced + _reduce_fragment(fragment)).strip(_OUTER_BLANKS)

@@ -1,5 +1,6 @@
 """Printing: pages can't steer the terminal, and programs get lines they can split."""
 
+import json
 import unicodedata
 
 import pytest
@@ -7,7 +8,7 @@ from cli_kit import Folder, nova
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.cli.terminal import moment, size, visible
+from nova_mcp.cli.terminal import moment, print_json, size, visible
 
 
 @given(st.text())
@@ -40,3 +41,13 @@ def test_a_hostile_agent_name_and_address_reach_the_terminal_as_text(folder: Fol
 def test_times_are_utc_and_sizes_have_units() -> None:
     assert moment(1_790_000_000_123) == "2026-09-21 14:13:20.123Z"
     assert [size(n) for n in (0, 999, 1_500, 83_000_000_000)] == ["0 B", "999 B", "1.5 kB", "83.0 GB"]
+
+
+def test_json_for_programs_steers_no_terminal_and_means_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"a\x9b31m": "x\u202ey\u2028\x1b[2J\ud800 Grüße 東京 🎉", "list": ["\x7f\U000e0001"]}
+    for line in (True, False):
+        print_json(value, line=line)
+        printed = capsys.readouterr().out
+        assert all(char.isprintable() or char == "\n" for char in printed)
+        assert "Grüße 東京 🎉" in printed
+        assert json.loads(printed) == value

@@ -19,7 +19,6 @@ class WordParams(AgentParams):
 
 
 class WordResult(Result):
-    status: str = "ok"
     word: str
 
 
@@ -70,7 +69,7 @@ async def pressing(ctx: ToolContext, p: WordParams) -> WordResult:
 async def waiting(ctx: ToolContext, p: AgentParams) -> Result:
     """Waits to be cancelled."""
     ctx.evidence.action_dispatched = True
-    await ctx.progress(0, None, "waiting")
+    await ctx.call.progress(0, None, "waiting")
     await anyio.sleep_forever()
     return Result()
 
@@ -81,7 +80,7 @@ TOOLS: tuple[ToolSpec, ...] = (door.call, echo, hidden, missing, broken, slow, p
 async def test_a_call_is_recorded_with_its_arguments_and_flags(make_rig: Any) -> None:
     rig = await make_rig(*TOOLS)
     answer = await rig.call("nova.echo", {"word": "hi", "agentId": "ada"})
-    assert answer.structured == {"ok": True, "status": "ok", "word": "hi"}
+    assert answer.structured == {"ok": True, "word": "hi"}
     assert json.loads(answer.text) == answer.structured
     (record,) = await rig.records()
     assert (record.tool_name, record.effect, record.outcome.kind) == ("nova.echo", "read", "ok")
@@ -187,7 +186,7 @@ async def test_the_stop_file_cancels_what_runs_and_blocks_what_comes(make_rig: A
         group.cancel_scope.cancel()
 
     async with anyio.create_task_group() as group:
-        group.start_soon(rig.pipeline.watch_stop_file)
+        group.start_soon(rig.pipeline.running.watch_stop_file, rig.settings.stop_file)
         group.start_soon(run)
         await started.wait()
         rig.settings.stop_file.write_text("stop")

@@ -83,6 +83,6 @@ def test_a_reason_of_another_family_is_a_defect() -> None:
 
 def test_whether_to_retry_follows_from_what_happened() -> None:
     assert Unavailable("tab.busy", "x", retry_after_ms=5).retryable is True
-    assert Unavailable("tab.busy", "x").retry_advice == "safe_to_retry"
-    assert Unavailable("call.deadline", "x", action_dispatched=True).retry_advice == "check_postcondition_first"
-    assert InvalidParams("invalid_params", "x").retry_advice == "do_not_retry"
+    assert Unavailable("tab.busy", "x").retry_advice(dispatched=False) == "safe_to_retry"
+    assert Unavailable("call.deadline", "x").retry_advice(dispatched=True) == "check_postcondition_first"
+    assert InvalidParams("invalid_params", "x").retry_advice(dispatched=False) == "do_not_retry"

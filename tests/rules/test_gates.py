@@ -60,7 +60,7 @@ def test_fixed_gates_block_with_their_code_and_reason(gate_id: GateId) -> None:
         case Refused(found, error):
             assert (found, error.error_code, error.reason_code) == (gate_id, code, reason)
             assert error.stage in ("gate", "validate")
-            assert error.action_dispatched is False
+            assert error.action_dispatched is None
         case other:
             pytest.fail(f"{gate_id} did not block: {other}")
 

@@ -231,3 +231,23 @@ def test_every_argument_has_a_small_json_summary(args: dict[str, object]):
 )
 def test_bound_holds_for_text_that_grows_when_encoded(args: dict[str, object]):
     assert size_of(redact(args)) <= MAX_RESULT_BYTES
+
+
+def test_what_is_typed_into_a_prompt_is_never_kept() -> None:
+    # A prompt does not say whether it asks for a password.
+    assert redact_arguments({"promptText": "hunter2"}, secrets={}) == {"promptText": "«redacted»"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("example.com/?token=abc", "example.com/?token"),
+        ("/reset?token=abc#frag", "/reset?token"),
+        ("data:text/html,abc", "data:"),
+        ("javascript:steal('abc')", "javascript:"),
+        ("https://u:abc@example.com/a?b=abc", "https://example.com/a?b"),
+    ],
+)
+def test_an_argument_that_names_an_address_loses_its_values_whatever_it_looks_like(given: str, kept: str) -> None:
+    assert redact_arguments({"url": given, "baseUrl": given}, secrets={}) == {"url": kept, "baseUrl": kept}
+    assert redact_arguments({"url": given}, secrets={}, keep_raw_urls=True) == {"url": given}

@@ -227,6 +227,8 @@ def test_route_key_replaces_identifiers(url: str, expected: str):
         ("about:blank", "about:blank"),
         ("file:///home/x?y=1", "file:///home/x?y"),
         ("/relative?a=1", "/relative?a"),
+        ("http://example.com?=", "http://example.com"),
+        ("http://example.com/?=secret", "http://example.com/"),
     ],
 )
 def test_evidence_keeps_names_of_parameters_only(url: str, expected: str):

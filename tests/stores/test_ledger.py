@@ -4,6 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import anyio
+import psutil
 import pytest
 from sqlalchemy import text
 
@@ -467,3 +468,12 @@ def test_a_quiet_server_elsewhere_lives_as_long_as_it_gives_signs(db, build):
     (row,) = db.read_sync(store.servers)
     assert process_alive(row, late, "another machine") is True
     assert db.read_sync(findings) == []
+
+
+def test_a_living_server_stays_alive_when_the_clock_is_set(db, monkeypatch):
+    db.write_sync(store.register_server, describe_server("a", 1_000, "0"))
+    (row,) = db.read_sync(store.servers)
+    real = psutil.Process.create_time
+    # The date of a start is counted back from now, so it moves with the clock.
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: real(process) - 86_400)
+    assert process_alive(row, 2_000, row.host)

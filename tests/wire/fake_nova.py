@@ -7,9 +7,10 @@ from collections.abc import Callable
 import anyio
 
 from nova_mcp.errors import Unavailable, UnknownTool
-from nova_mcp.pipeline.model import Answer, CallRequest, Image, refused
-from nova_mcp.server.backend import Backend, Health, ResourceContent
+from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent, refused
+from nova_mcp.server.backend import Backend, Health
 from nova_mcp.server.manifest import ListedTool, Manifest
+from nova_mcp.tools.spec import Image
 
 SECRET = "the text of an exception nobody should read"
 PIXEL = b"\x89PNG not really"
@@ -20,9 +21,7 @@ Report = Callable[[str], None]
 def listed(name: str, bundles: tuple[str, ...] = ("core",)) -> ListedTool:
     output = {
         "type": "object",
-        "title": "Result",
-        "additionalProperties": False,
-        "required": ["ok", "tool", "sometimes"],
+        "required": ["ok"],
         "properties": {"ok": {"type": "boolean"}, "tool": {"type": "string"}, "sometimes": {"type": "string"}},
     }
     return ListedTool(

@@ -12,7 +12,6 @@ from nova_mcp.errors import BudgetExhausted
 from nova_mcp.server.auth import NamedToken, TokenFileError, bearer, load_credentials, verify
 from nova_mcp.server.limits import MINUTE_MS, Bucket, Empty, Limits, Taken, take
 from nova_mcp.server.origins import host_allowed, is_loopback, origin_allowed, served_hosts
-from nova_mcp.server.schemas import opened
 
 ENDPOINT = "http://127.0.0.1:27183/mcp"
 
@@ -199,34 +198,3 @@ def test_a_place_is_given_back_however_the_call_ends():
         raise KeyError
     with limits.running("a"):
         pass
-
-
-def test_an_open_schema_forbids_nothing_new_and_demands_only_ok():
-    closed = {
-        "title": "R",
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["ok", "rows"],
-        "properties": {
-            "ok": {"type": "boolean", "title": "Ok"},
-            "required": {"type": "string"},
-            "title": {"type": "string"},
-            "rows": {"type": "array", "items": {"$ref": "#/$defs/Row"}},
-            "either": {"anyOf": [{"type": "object", "additionalProperties": False}, {"type": "null"}]},
-            "map": {"type": "object", "additionalProperties": {"type": "object", "required": ["x"]}},
-        },
-        "$defs": {"Row": {"type": "object", "additionalProperties": False, "required": ["a"], "title": "Row"}},
-    }
-    assert opened(closed) == {
-        "type": "object",
-        "required": ["ok"],
-        "properties": {
-            "ok": {"type": "boolean"},
-            "required": {"type": "string"},
-            "title": {"type": "string"},
-            "rows": {"type": "array", "items": {"$ref": "#/$defs/Row"}},
-            "either": {"anyOf": [{"type": "object"}, {"type": "null"}]},
-            "map": {"type": "object", "additionalProperties": {"type": "object"}},
-        },
-        "$defs": {"Row": {"type": "object"}},
-    }

@@ -8,7 +8,7 @@ import pytest
 from fake_nova import build, fake_manifest
 from mcp import Client
 
-from nova_mcp.server.manifest import load_manifest
+from nova_mcp.server.manifest import ListedTool, load_manifest
 from nova_mcp.server.mcp import Wiring, build_server, listed_tool
 from nova_mcp.settings import Settings
 
@@ -62,6 +62,15 @@ async def test_published_output_schemas_accept_what_the_tools_answer(era: str):
         # The client itself checks answers against the schemas it was given.
         for name in ("nova.echo", "nova.image", "nova.fail"):
             assert (await client.call_tool(name, {})).structured_content is not None
+
+
+@pytest.mark.parametrize("tool", load_manifest().tools, ids=lambda tool: tool.name)
+def test_promised_answers_stay_open_to_fields_that_come_and_go(tool: ListedTool):
+    assert tool.output_schema["type"] == "object"
+    assert tool.output_schema["required"] == ["ok"]
+    written = json.dumps(tool.output_schema)
+    assert written.count('"required"') == 1
+    assert "additionalProperties" not in written
 
 
 async def test_bundles_choose_the_list_and_the_door_is_always_in_it():

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from real_kit import findings, real_stdio, records
-
 from bench.kill import harness
+from real_kit import findings, real_stdio, records
 
 pytestmark = pytest.mark.browser
 

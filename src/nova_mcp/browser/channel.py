@@ -35,6 +35,8 @@ _GONE_CONTEXT = (
     "Argument should belong to the same JavaScript world",
 )
 _GONE_FRAME = ("No frame for given id", "No frame with given id", "Frame with the given id")
+_NOT_OURS = ("does not belong to the target", "was not found", "No frame")
+MAX_FRAMES_REMEMBERED = 500
 _GONE_TARGET = ("Target closed", "Target page, context or browser has been closed", "Session closed", "Target crashed")
 
 
@@ -72,6 +74,8 @@ class PageChannel:
         self.page = page
         self.state: ChannelState = "ready"
         self.stalled = False
+        # A document is on its way to replace this one; until it comes, the browser passes no question on.
+        self.departing = False
         self.document = 0
         self.frame_id = ""
         self._bundle = bundle
@@ -80,6 +84,7 @@ class PageChannel:
         self._frame_sessions: dict[str, CDPSession] = {}
         self._attached: dict[Frame, str] = {}
         self._worlds: dict[str, int] = {}
+        self._frames_seen: set[str] = set()
         self._pending: set[anyio.CancelScope] = set()
         self._listeners: list[Callable[[Message], None]] = []
         self._document_listeners: list[Callable[[str], None]] = []
@@ -101,6 +106,7 @@ class PageChannel:
             channel._cdp = cdp
             cdp.on("Page.frameNavigated", channel._on_navigated)
             cdp.on("Page.frameDetached", channel._on_detached)
+            cdp.on("Page.frameStoppedLoading", channel._on_stopped)
             cdp.on("Runtime.bindingCalled", channel._on_binding)
             await channel._prepare(cdp)
             tree = await cdp.send("Page.getFrameTree")
@@ -170,6 +176,40 @@ class PageChannel:
         await self.evaluate(f"{self._bundle}\n;null", frame_id=frame_id, timeout_ms=timeout_ms)
         return await self.evaluate(question_source(question, args), frame_id=frame_id, timeout_ms=timeout_ms)
 
+    async def ask_holder(self, frame_id: str, question: str, args: Json) -> tuple[str, Json]:
+        """Ask the document that holds a frame about the element it stands in; the holder's frame id comes first."""
+        found = await self._timed(lambda: self._holder(frame_id, question, args), STALL_MS)
+        return str(found["frameId"]), cast(Json, found["value"])
+
+    async def _holder(self, frame_id: str, question: str, args: Json) -> dict[str, Any]:
+        call = f"function(){{return globalThis.__nova.about(this,{json.dumps(question)},{json.dumps(args)})}}"
+        for session in (self.cdp, *self._frame_sessions.values()):
+            try:
+                owner = await session.send("DOM.getFrameOwner", {"frameId": frame_id})
+                tree = await session.send("Page.getFrameTree")
+            except Error as error:
+                if any(part in error.message for part in _NOT_OURS):
+                    continue
+                raise
+            for parent in _frames_of(tree["frameTree"]):
+                world = self._worlds.get(parent) or await self._world(session, parent)
+                node = {"backendNodeId": owner["backendNodeId"], "executionContextId": world}
+                held = await session.send("DOM.resolveNode", node)
+                order = {"functionDeclaration": call, "objectId": held["object"]["objectId"], "returnByValue": True}
+                reply = await session.send("Runtime.callFunctionOn", order)
+                if (value := reply["result"].get("value")) is not None:
+                    return {"frameId": parent, "value": value}
+        raise _frame_detached()
+
+    async def reach(self, frame_id: str) -> None:
+        """Make sure a frame can be asked; frames of other processes are attached when first needed."""
+        if frame_id != self.frame_id and frame_id not in await self.frame_ids():
+            if frame_id in self._frames_seen:
+                raise _frame_detached()
+            raise NotFound(
+                "frame.unknown", "There is no frame with that id on this page.", "Use a frameId that Nova gave you."
+            )
+
     async def evaluate(self, expression: str, *, frame_id: str | None = None, timeout_ms: int = 5000) -> Json:
         """Run an expression in the isolated world; the host's clock ends the wait, not the protocol's."""
         params = {"expression": expression, "returnByValue": True, "awaitPromise": True}
@@ -233,6 +273,13 @@ class PageChannel:
         return int(made["executionContextId"])
 
     def _no_answer(self, timeout_ms: int) -> Unavailable:
+        if self.departing:
+            return Unavailable(
+                "page.navigating",
+                "The page is on its way to another address that has not answered yet.",
+                "Wait and try again, or call nova.navigate to go elsewhere.",
+                retry_after_ms=2000,
+            )
         busy = self._lag.busy_within(timeout_ms)
         # Short waits are a caller's choice; only the full five seconds say something about the page.
         self.stalled = not busy and timeout_ms >= STALL_MS
@@ -249,7 +296,7 @@ class PageChannel:
         if self.state != "ready":
             return self.ended_error()
         if any(part in text for part in _GONE_FRAME):
-            return NotFound("frame.detached", "The frame is no longer in the page.", "Call nova.perceive again.")
+            return _frame_detached()
         if any(part in text for part in _GONE_CONTEXT):
             return DocumentChanged()
         if any(part in text for part in _GONE_TARGET):
@@ -286,15 +333,13 @@ class PageChannel:
     async def frame_ids(self) -> list[str]:
         """Every frame that can be asked, the main one first; frames of other processes are attached on the way."""
         tree = await self.send("Page.getFrameTree")
-        found, open_nodes = [], [tree["frameTree"]]
-        while open_nodes:
-            node = open_nodes.pop(0)
-            found.append(str(node["frame"]["id"]))
-            open_nodes.extend(node.get("childFrames", ()))
+        found = _frames_of(tree["frameTree"])
         if len(self.page.frames) > len(found):
             for frame in self.page.frames[1:]:
                 await self.attach_frame(frame)
-        return [*found, *(frame_id for frame_id in self._frame_sessions if frame_id not in found)]
+        everything = [*found, *(frame_id for frame_id in self._frame_sessions if frame_id not in found)]
+        self._frames_seen.update(everything[:MAX_FRAMES_REMEMBERED])
+        return everything
 
     def _forget_frame(self, frame_id: str) -> None:
         self._frame_sessions.pop(frame_id, None)
@@ -316,10 +361,17 @@ class PageChannel:
             self._worlds.pop(str(frame["id"]), None)
             return
         self.frame_id = str(frame["id"])
+        self.departing = False
         self._worlds.clear()
+        if len(self._frames_seen) > MAX_FRAMES_REMEMBERED:
+            self._frames_seen.clear()
         self.document += 1
         for callback in tuple(self._document_listeners):
             callback(str(frame["url"]))
+
+    def _on_stopped(self, event: dict[str, Any]) -> None:
+        if event.get("frameId") == self.frame_id:
+            self.departing = False
 
     def _on_detached(self, event: dict[str, Any]) -> None:
         if event.get("reason") == "swap":
@@ -341,6 +393,19 @@ class PageChannel:
             return
         for callback in tuple(self._listeners):
             callback(message)
+
+
+def _frames_of(tree: dict[str, Any]) -> list[str]:
+    found, open_nodes = [], [tree]
+    while open_nodes:
+        node = open_nodes.pop(0)
+        found.append(str(node["frame"]["id"]))
+        open_nodes.extend(node.get("childFrames", ()))
+    return found
+
+
+def _frame_detached() -> NotFound:
+    return NotFound("frame.detached", "The frame is no longer in the page.", "Call nova.perceive again.")
 
 
 def _thrown_text(details: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """From what the page shows of a control to the question whether using it commits something."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final, cast
 
 from nova_mcp.browser.commit_points import (
@@ -40,15 +41,19 @@ def commit_facts(
     element: SeenElement, form: SeenForm | None, trigger: Trigger, *, accepts: bool = False
 ) -> CommitFacts:
     facts = element.facts
+    owner = form_facts(form)
+    if owner is not None and form is not None:
+        owner = replace(owner, posts_anyway=form.enter_posts if trigger == "enter" else element.posts)
     return CommitFacts(
         tag=facts.tag,
-        role=facts.role,
+        role="button" if element.says else facts.role,
         type=facts.type,
-        name=facts.name,
+        name=element.says or facts.name,
         id=facts.id,
         testid=facts.testid,
         is_link_href=element.is_link,
-        form=form_facts(form),
+        form=owner,
+        submits=element.submits,
         near_composer=element.composer if trigger == "enter" else element.near_composer,
         picker_label=element.picker_label,
         trigger=trigger,

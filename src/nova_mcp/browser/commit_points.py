@@ -37,7 +37,8 @@ _OPTION_ROLES: Final = frozenset({"option", "menuitem", "menuitemradio"})
 class FormFacts:
     """The form a control belongs to.
 
-    `method` is empty unless written in the page. `search_names` are the names and labels of its text fields.
+    `method` is empty unless written in the page; `posts_anyway` when the button overrules it.
+    `search_names` are the names and labels of its text fields.
     """
 
     method: FormMethod = ""
@@ -48,6 +49,7 @@ class FormFacts:
     has_card: bool = False
     has_file: bool = False
     has_textarea: bool = False
+    posts_anyway: bool = False
     search_names: tuple[str, ...] = ()
 
     @property
@@ -72,6 +74,7 @@ class CommitFacts:
     testid: str = ""
     is_link_href: bool = False
     form: FormFacts | None = None
+    submits: bool = False
     near_composer: bool = False
     picker_label: str = ""
     trigger: Trigger = "click"
@@ -102,6 +105,8 @@ def is_search_form(form: FormFacts) -> bool:
 
 def submits_harmlessly(form: FormFacts) -> bool:
     """Search forms, forms that say they only get a page, and forms that only close their own dialog."""
+    if form.posts_anyway:
+        return False
     if is_search_form(form):
         return True
     if form.method == "dialog":
@@ -116,6 +121,8 @@ def _is_plain_link(facts: CommitFacts) -> bool:
 def _is_submit_control(facts: CommitFacts) -> bool:
     if facts.form is None:
         return False
+    if facts.submits:
+        return True
     kinds = {"button": ("", "submit"), "input": ("submit", "image")}.get(facts.tag.lower(), ())
     return facts.type.lower() in kinds
 

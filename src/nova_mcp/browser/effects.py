@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MAX_REQUESTS: Final = 5
 _ANSWER_MS: Final = 3000
+# A page that waits for its successor answers nothing; waiting longer would only delay the report.
+_DEPARTING_MS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,12 @@ class Watch:
 
     async def _ask_page(self, wait_ms: float, scope: anyio.CancelScope | None) -> None:
         wait = int(min(wait_ms, WINDOW_MS))
+        patience = _DEPARTING_MS if self._tab.channel.departing else _ANSWER_MS
         question: dict[str, Any] = {"waitMs": wait, "quietMs": QUIET_MS}
         try:
             told = answer(
                 await self._tab.channel.ask(
-                    "effect", question, frame_id=self._prepared.frame_id, timeout_ms=wait + _ANSWER_MS
+                    "effect", question, frame_id=self._prepared.frame_id, timeout_ms=wait + patience
                 )
             )
         except (DocumentChanged, PageScriptError, Unavailable):
@@ -162,11 +165,13 @@ class Watch:
         before = (seen.method, seen.path) in earlier
         polled = seen.method == "GET" and seen.path in self._prepared.recent_paths
         document = seen.resource_type == "document"
+        # A load that turns into a file is given up by the browser; that is how downloads look.
+        saved = document and any(download.url == seen.url for download in self._window.downloads)
         return ActionRequest(
             method=seen.method,
             path=seen.path,
-            status=seen.status,
-            failed=seen.failed,
+            status=200 if saved and seen.status is None else seen.status,
+            failed=seen.failed and not saved,
             resource_type=seen.resource_type,
             same_site=document or _same_site(seen.url, self._prepared.url),
             seen_before=(before or polled) and not document,

@@ -26,6 +26,8 @@ BLANK = "about:blank"
 BLANK_MS = 8000
 BLANK_RETRY_S = 0.05
 HISTORY_TRIES = 10
+# Pages that move by themselves do so without end; browsers give up a redirect chain at twenty.
+MAX_HOPS = 50
 ERROR_PAGE = "chrome-error:"
 _DOCUMENTS = {"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]}
 
@@ -88,7 +90,8 @@ class NavigationGuard:
             if isinstance(verdict, Allowed):
                 if main:
                     self._method = str(event["request"]["method"])
-                    self.hops_taken.append(url.partition("#")[0])
+                    self.hops_taken = [*self.hops_taken[-MAX_HOPS:], url.partition("#")[0]]
+                    self._channel.departing = True
                     self._expect_address(url)
                 await self._channel.cdp.send("Fetch.continueRequest", request)
                 return

@@ -9,15 +9,18 @@ import anyio
 from playwright.async_api import Error, Page
 
 from nova_mcp.browser.action_report import ActionReport, Judgement, build_report
-from nova_mcp.browser.channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.channel import DocumentChanged
 from nova_mcp.browser.commit_check import commit_facts
 from nova_mcp.browser.commit_points import CommitPoint, Trigger, classify_commit_point
 from nova_mcp.browser.effects import Observation, Watch, mark
+from nova_mcp.browser.holders import place
 from nova_mcp.browser.host_window import HostWindow, OnDialog
-from nova_mcp.browser.locate import Locator, Prepared, obstructed, prepare
+from nova_mcp.browser.locate import Locator, Prepared, lower, obstructed, prepare
 from nova_mcp.browser.rules import dispatch_proof
+from nova_mcp.browser.seen import answer, read_element
+from nova_mcp.browser.steady import navigating
 from nova_mcp.clock import Ports
-from nova_mcp.errors import Blocked, Precondition, Unavailable
+from nova_mcp.errors import Blocked, Precondition
 
 if TYPE_CHECKING:
     from nova_mcp.browser.tab import Tab
@@ -59,7 +62,8 @@ async def click(tab: "Tab", locator: Locator, options: ClickOptions, ports: Port
             since = mark(window)
             options.on_dispatch(prepared)
             ports.faults.hit("before_dispatch")
-            await _press(tab.page, prepared, options)
+            await _aim(tab, locator, prepared)
+            await _press(tab.page, options)
             ports.faults.hit("after_dispatch")
             observation = await Watch(tab, window, prepared, since).observe()
         finally:
@@ -73,9 +77,10 @@ async def click(tab: "Tab", locator: Locator, options: ClickOptions, ports: Port
 
 def refuse_commit(prepared: Prepared, trigger: Trigger, *, accepts: bool = False) -> None:
     """Stop before anything that commits: it needs a contract."""
-    point = classify_commit_point(commit_facts(prepared.acting, prepared.form, trigger, accepts=accepts))
-    if point is not None:
-        raise commit_refusal(point)
+    for element, form in ((prepared.acting, prepared.form), *prepared.also_acting):
+        point = classify_commit_point(commit_facts(element, form, trigger, accepts=accepts))
+        if point is not None:
+            raise commit_refusal(point)
 
 
 def commit_refusal(point: CommitPoint) -> Blocked:
@@ -88,13 +93,32 @@ def commit_refusal(point: CommitPoint) -> Blocked:
     )
 
 
-async def _press(page: Page, prepared: Prepared, options: ClickOptions) -> None:
+async def _aim(tab: "Tab", locator: Locator, prepared: Prepared) -> None:
+    """Put the pointer there and look again: pages that put something under it do so before anything is pressed."""
+    with anyio.move_on_after(PRESS_MS / 1000), suppress(Error):
+        await tab.page.mouse.move(prepared.x, prepared.y)
+    try:
+        told = answer(await tab.channel.ask("aimed", frame_id=prepared.frame_id))
+        placed = await place(tab.channel, prepared.frame_id, *prepared.spot)
+    except DocumentChanged:
+        raise navigating() from None
+    if told.get("gone"):
+        raise gone(locator)
+    if not told["aimed"]:
+        foreign = told["foreign"]
+        raise await obstructed(
+            tab, locator, None if foreign is None else read_element(foreign, prepared.frame_id or "")
+        )
+    if placed.covered:
+        raise await obstructed(tab, locator, placed.blocker)
+
+
+async def _press(page: Page, options: ClickOptions) -> None:
     held: list[str] = []
     with anyio.move_on_after(PRESS_MS / 1000), suppress(Error):
         for key in options.modifiers:
             held.append(key)
             await page.keyboard.down(key)
-        await page.mouse.move(prepared.x, prepared.y)
         for count in range(1, options.click_count + 1):
             await page.mouse.down(button=options.button, click_count=count)
             await page.mouse.up(button=options.button, click_count=count)
@@ -108,9 +132,7 @@ async def _release(page: Page, held: Sequence[str]) -> None:
 
 
 async def lower_shield(tab: "Tab", prepared: Prepared) -> None:
-    """The page's own users must not meet a raised shield; a page that is gone has none."""
-    with anyio.CancelScope(shield=True), suppress(DocumentChanged, PageScriptError, Unavailable):
-        await tab.channel.ask("disarm", frame_id=prepared.frame_id, timeout_ms=1000)
+    await lower(tab, (prepared.frame_id, *prepared.holders))
 
 
 async def refuse_if_undelivered(tab: "Tab", locator: Locator, observation: Observation, window: HostWindow) -> None:
@@ -120,7 +142,11 @@ async def refuse_if_undelivered(tab: "Tab", locator: Locator, observation: Obser
         return
     if observation.proof.stopped:
         raise await obstructed(tab, locator, observation.foreign)
-    raise Precondition(
+    raise gone(locator)
+
+
+def gone(locator: Locator) -> Precondition:
+    return Precondition(
         "action.unstable",
         f"{locator.spoken} was gone when the press arrived.",
         "Call nova.perceive again.",

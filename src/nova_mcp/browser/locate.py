@@ -1,11 +1,15 @@
 """From a selector or a ref to the one element it means, ready to be acted on, or a refusal that says why."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from nova_mcp.browser.channel import DocumentChanged
+import anyio
+
+from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.elements import ElementFacts, fingerprint_id
+from nova_mcp.browser.holders import Placed, place
 from nova_mcp.browser.lines import element_line, quoted
 from nova_mcp.browser.perception import selectors_for
 from nova_mcp.browser.rules import RefRefused, UseNode, resolve_ref
@@ -20,7 +24,7 @@ from nova_mcp.browser.seen import (
     read_form,
 )
 from nova_mcp.browser.steady import navigating
-from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition
+from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, Unavailable
 from nova_mcp.observation.model import Json
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ Purpose: TypeAlias = Literal["click", "type"]
 # The page waits by itself in pieces this long, so that a page that stopped answering is noticed in time.
 _SLICE_MS: Final = 2000
 _ANSWER_MS: Final = 5000
+_AGAIN_S: Final = 0.1
 
 _REFUSALS: Final[dict[str, tuple[str, str]]] = {
     "ref.identity_changed": ("now stands for something else", "Call nova.perceive and use the new ref."),
@@ -73,13 +78,19 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An element that can be acted on now; the shield is up and the watch has begun."""
+    """An element that can be acted on now; the shield is up and the watch has begun.
+
+    `spot` is the point inside the element's own frame, `x` and `y` where it lies on the screen.
+    """
 
     x: float
     y: float
+    spot: tuple[float, float]
+    holders: tuple[str, ...]
     element: SeenElement
     acting: SeenElement
     form: SeenForm | None
+    also_acting: tuple[tuple[SeenElement, SeenForm | None], ...]
     ref: str
     line: str
     selector: str | None
@@ -101,22 +112,26 @@ async def prepare(tab: "Tab", locator: Locator, timeout_ms: int, purpose: Purpos
     """Find the element, wait until it can be acted on, and arm the shield around it."""
     try:
         target = await aim(tab, locator)
-        told = await _poll(tab, locator, target, timeout_ms, purpose)
+        told, placed = await _reachable(tab, locator, target, timeout_ms, purpose)
     except DocumentChanged:
         raise navigating() from None
-    if told["state"] == "ready":
-        return await _prepared(tab, locator, target, told)
+    if placed is not None:
+        return await _prepared(tab, locator, target, told, placed)
     raise await _refusal(tab, locator, target, told)
 
 
 async def aim(tab: "Tab", locator: Locator) -> Target:
     """Resolve a ref to its node; a selector is resolved in the page, poll by poll."""
     if locator.ref is None:
+        if locator.frame_id is not None:
+            await tab.channel.reach(locator.frame_id)
         return Target(None, None, locator.frame_id)
     ref = tab.perception.get(locator.ref)
     if ref is None:
         raise _refused(locator.ref, "ref.stale")
     frame_id = ref.facts.frame or None
+    if frame_id is not None:
+        await tab.channel.reach(frame_id)
     same_document = ref.epoch == tab.page_epoch
     question: Json = {"node": ref.node if same_document else -1, "expect": facts_to_page(ref.facts)}
     told = answer(await tab.channel.ask("ref", question, frame_id=frame_id))
@@ -136,6 +151,33 @@ def _refused(name: str, reason: str) -> NotFound | Precondition:
     if reason in Precondition.reasons:
         return Precondition(reason, f"{name} {what}.", hint)
     return NotFound(reason, f"{name} {what}.", hint)
+
+
+async def _reachable(
+    tab: "Tab", locator: Locator, target: Target, timeout_ms: int, purpose: Purpose
+) -> tuple[Answer, Placed | None]:
+    """An element in a frame is ready only when the documents around the frame let the pointer through as well."""
+    end = anyio.current_time() + timeout_ms / 1000
+    while True:
+        left = max(0, int((end - anyio.current_time()) * 1000))
+        told = await _poll(tab, locator, target, left, purpose)
+        if told["state"] != "ready":
+            return told, None
+        placed = await place(tab.channel, target.frame_id, told["x"], told["y"], arm=True)
+        if not placed.covered:
+            return told, placed
+        await lower(tab, (target.frame_id, *placed.holders))
+        if anyio.current_time() >= end:
+            raise await obstructed(tab, locator, placed.blocker)
+        await anyio.sleep(_AGAIN_S)
+
+
+async def lower(tab: "Tab", frames: Iterable[str | None]) -> None:
+    """The page's own users must not meet a raised shield; a page that is gone has none."""
+    with anyio.CancelScope(shield=True):
+        for frame_id in frames:
+            with suppress(DocumentChanged, PageScriptError, Unavailable, NotFound):
+                await tab.channel.ask("disarm", frame_id=frame_id, timeout_ms=1000)
 
 
 async def _poll(tab: "Tab", locator: Locator, target: Target, timeout_ms: int, purpose: Purpose) -> Answer:
@@ -158,7 +200,7 @@ async def _poll(tab: "Tab", locator: Locator, target: Target, timeout_ms: int, p
             return told
 
 
-async def _prepared(tab: "Tab", locator: Locator, target: Target, told: Answer) -> Prepared:
+async def _prepared(tab: "Tab", locator: Locator, target: Target, told: Answer, placed: Placed) -> Prepared:
     frame = target.frame_id or ""
     element = read_element(told["element"], frame)
     known = tab.perception.get(locator.ref) if locator.ref else None
@@ -167,13 +209,16 @@ async def _prepared(tab: "Tab", locator: Locator, target: Target, told: Answer) 
         (name,) = tab.perception.assign([element], told["url"], tab.page_epoch)
     else:
         name = known.name
-    raw_form = told["acting"]["formFacts"]
+    (acting, form), *others = (read_acting(raw, frame) for raw in (told["acting"], *told["alsoActing"]))
     return Prepared(
-        x=told["x"],
-        y=told["y"],
+        x=placed.x,
+        y=placed.y,
+        spot=(told["x"], told["y"]),
+        holders=placed.holders,
         element=element,
-        acting=read_element(told["acting"], frame),
-        form=None if raw_form is None else read_form(raw_form),
+        acting=acting,
+        form=form,
+        also_acting=tuple(others),
         ref=name,
         line=element_line(name, element, found),
         selector=locator.selector or (found.selector if found else None),
@@ -186,6 +231,11 @@ async def _prepared(tab: "Tab", locator: Locator, target: Target, told: Answer) 
         rebound=target.rebound,
         drift=target.drift,
     )
+
+
+def read_acting(raw: Answer, frame: str) -> tuple[SeenElement, SeenForm | None]:
+    form = raw["formFacts"]
+    return read_element(raw, frame), None if form is None else read_form(form)
 
 
 async def described(tab: "Tab", elements: Sequence[SeenElement]) -> list[Json]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -10,8 +9,10 @@ from typing import Final
 from nova_mcp.browser.elements import ElementFacts, identity
 from nova_mcp.browser.rules import Expected, origin_path
 from nova_mcp.browser.seen import Found, Scan, SeenElement
+from nova_mcp.browser.snapshots import Snapshot, SnapshotShelf
 
-KEPT_SNAPSHOTS: Final = 20
+__all__ = ["Perception", "Ref", "Snapshot", "identities", "snapshot_hash", "structure_hash"]
+
 KEPT_REFS: Final = 20_000
 
 
@@ -30,17 +31,6 @@ class Ref:
     @property
     def expected(self) -> Expected:
         return Expected(self.facts, self.origin_path)
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One perceived page, kept for later questions about it."""
-
-    perception_id: str
-    rev: int
-    epoch: int
-    scan: Scan
-    taken_ms: int
 
 
 def identities(elements: Sequence[SeenElement]) -> dict[ElementFacts, str]:
@@ -72,10 +62,11 @@ def structure_hash(scan: Scan) -> str:
 class Perception:
     """Refs and snapshots of one tab, in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, shelf: SnapshotShelf | None = None) -> None:
+        self._shelf = SnapshotShelf() if shelf is None else shelf
+        self._owner = self._shelf.new_owner()
         self.rev = 0
         self.perceived_rev: int | None = None
-        self.snapshots: deque[Snapshot] = deque(maxlen=KEPT_SNAPSHOTS)
         self._refs: dict[str, Ref] = {}
         self._by_node: dict[tuple[int, str, int], str] = {}
         self._by_identity: dict[tuple[str, str], list[str]] = {}
@@ -97,8 +88,16 @@ class Perception:
         self.perceived_rev = self.rev
         self._looks += 1
         snapshot = Snapshot(f"{target_id}.p{self._looks}", self.rev, epoch, scan, now_ms)
-        self.snapshots.append(snapshot)
+        self._shelf.put(self._owner, snapshot)
         return snapshot
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        return self._shelf.of(self._owner)
+
+    def close(self) -> None:
+        """The tab is gone: nobody can ask about its pages any more."""
+        self._shelf.forget(self._owner)
 
     def assign(
         self,

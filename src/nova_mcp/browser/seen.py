@@ -33,6 +33,7 @@ class SeenForm:
     action: str
     name: str
     fields: tuple[SeenField, ...] = ()
+    enter_posts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,10 @@ class SeenElement:
     near_composer: bool = False
     composer: bool = False
     picker_label: str = ""
+    # What an element without a role says that is made to be pressed all the same.
+    says: str = ""
+    submits: bool = False
+    posts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +186,17 @@ def read_element(raw: Answer, frame: str = "") -> SeenElement:
         near_composer=get("nearComposer", False),
         composer=get("composer", False),
         picker_label=get("menuName", ""),
+        says=get("says", ""),
+        submits=get("submitter", False),
+        posts=get("posts", False),
     )
 
 
 def read_form(raw: Answer) -> SeenForm:
     fields = tuple(SeenField(f["tag"], f["type"], f["name"], f["label"], f["autocomplete"]) for f in raw["fields"])
-    return SeenForm(raw["n"], raw["isForm"], raw["search"], raw["method"], raw["action"], raw["name"], fields)
+    return SeenForm(
+        raw["n"], raw["isForm"], raw["search"], raw["method"], raw["action"], raw["name"], fields, raw["enterPosts"]
+    )
 
 
 def read_page(raw: Answer) -> SeenPage:

@@ -13,7 +13,9 @@ from nova_mcp.browser.claims import IMPLICIT_LEASE_MS, Lease, Owner, is_live
 from nova_mcp.browser.guard import NavigationGuard
 from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.page_closing import close_page
+from nova_mcp.browser.perception import Perception
 from nova_mcp.browser.sandboxes import Sandbox, Sandboxes
+from nova_mcp.browser.snapshots import SnapshotShelf
 from nova_mcp.browser.tab import BLANK, Tab
 from nova_mcp.browser.target_journal import EndReason, TargetJournal, TargetOpened
 from nova_mcp.clock import Ports
@@ -69,6 +71,7 @@ class Targets:
         self._active: dict[Owner, str] = {}
         self._opening: dict[str, int] = {}
         self._moved: dict[str, str] = {}
+        self._snapshots = SnapshotShelf()
 
     def __iter__(self) -> Iterator[Tab]:
         return iter(tuple(self._tabs.values()))
@@ -208,6 +211,7 @@ class Targets:
         number = await self._journal.next_number("tab")
         now = self._ports.clock.now_ms()
         tab = Tab(f"tab_{number}", sandbox_id, owner, self, self._ports.clock)
+        tab.perception = Perception(self._snapshots)
         tab.lease = Lease(owner, now + IMPLICIT_LEASE_MS)
         tab.opener_target_id = None if opener is None else opener.target_id
         await self._equip(tab, page)
@@ -235,6 +239,7 @@ class Targets:
 
     def _drop(self, tab: Tab) -> None:
         self._tabs.pop(tab.target_id, None)
+        tab.perception.close()
         self._active = {owner: target for owner, target in self._active.items() if target != tab.target_id}
 
     async def _ended(self, tab: Tab, reason: EndReason) -> None:

@@ -20,7 +20,7 @@ from nova_mcp.browser.input import (
     unobserved,
     wait_for_navigation,
 )
-from nova_mcp.browser.locate import Locator, Prepared, prepare
+from nova_mcp.browser.locate import Locator, Prepared, prepare, read_acting
 from nova_mcp.browser.rules import QUIET_MS, WINDOW_MS
 from nova_mcp.browser.seen import Answer, answer
 from nova_mcp.clock import Ports
@@ -57,6 +57,7 @@ class _ReadBack:
     matches: bool
     value: str
     lost: bool = False
+    untouched: bool = False
 
 
 async def type_text(tab: "Tab", locator: Locator, options: TypeOptions, ports: Ports) -> ActionReport:
@@ -66,6 +67,7 @@ async def type_text(tab: "Tab", locator: Locator, options: TypeOptions, ports: P
         try:
             if not options.allow_commit:
                 _refuse_commits(prepared, options)
+            _refuse_mere_breaks(locator, prepared, options)
             return await _Entry(tab, locator, options, prepared, window, ports).run()
         finally:
             await lower_shield(tab, prepared)
@@ -76,6 +78,16 @@ def _refuse_commits(prepared: Prepared, options: TypeOptions) -> None:
         refuse_commit(prepared, "enter", accepts=options.on_dialog == "accept")
     elif options.on_dialog == "accept":
         refuse_commit(prepared, "click", accepts=True)
+
+
+def _refuse_mere_breaks(locator: Locator, prepared: Prepared, options: TypeOptions) -> None:
+    if options.text and not options.text.strip("\r\n") and prepared.element.facts.tag == "input":
+        raise Precondition(
+            "type.not_editable",
+            f"{locator.spoken} holds one line, and the text is nothing but line breaks.",
+            "Give a text without line breaks, or press Enter with pressEnter.",
+            stage="actionability",
+        )
 
 
 @dataclass(slots=True)
@@ -97,7 +109,7 @@ class _Entry:
             back = await self._settled()
         entered = self.options.press_enter and back.matches
         if entered:
-            await self._ask("again")
+            await self._look_again()
             since = mark(self.window)
             await self._keys("Enter")
         observation = await Watch(self.tab, self.window, self.prepared, since).observe()
@@ -136,6 +148,9 @@ class _Entry:
             back = await self._read_back()
             if back.matches or self.options.method == "fill" or back.lost:
                 return "fill", back
+            # Appended text that arrived in another shape would be doubled by a second try.
+            if not self.options.clear and not back.untouched:
+                return "fill", back
         await self._type_keys()
         return "keys", await self._read_back()
 
@@ -148,6 +163,8 @@ class _Entry:
                 "Click it first, or choose the field behind it.",
                 stage="actionability",
             )
+        if not told["caret"]:
+            await self._keys("End")
         return told
 
     @property
@@ -156,9 +173,9 @@ class _Entry:
 
     async def _fill(self) -> None:
         told = await self._focus()
-        if self.options.text:
+        if text := self._insertable():
             with anyio.move_on_after(PRESS_MS / 1000), suppress(Error):
-                await self.tab.page.keyboard.insert_text(self.options.text)
+                await self.tab.page.keyboard.insert_text(text)
         elif self.options.clear and not told["empty"]:
             await self._keys("Delete")
 
@@ -167,12 +184,31 @@ class _Entry:
         if self.options.clear and not told["empty"]:
             await self._keys("Delete")
         limit_s = (PRESS_MS + _MS_PER_KEY * len(self.options.text)) / 1000
+        keyboard = self.tab.page.keyboard
         with anyio.move_on_after(limit_s), suppress(Error):
-            await self.tab.page.keyboard.type(self.options.text)
+            # A line break is text like any other: as a key it would be Enter, which sends and submits.
+            for number, line in enumerate(self._insertable().split("\n")):
+                if number:
+                    await keyboard.insert_text("\n")
+                if line:
+                    await keyboard.type(line)
+
+    def _insertable(self) -> str:
+        """The text with plain line breaks; none for a field of one line, where a lone break would submit the form."""
+        text = self.options.text.replace("\r\n", "\n").replace("\r", "\n")
+        return text.replace("\n", "") if self.prepared.element.facts.tag == "input" else text
 
     async def _keys(self, key: str) -> None:
         with anyio.move_on_after(PRESS_MS / 1000), suppress(Error):
             await self.tab.page.keyboard.press(key)
+
+    async def _look_again(self) -> None:
+        """Typing may have changed the form, so what Enter would do is judged as the page stands now."""
+        raw = await self._ask("again")
+        told: Answer = {"lost": True} if raw is None else answer(raw)
+        if not self.options.allow_commit and not told.get("lost"):
+            acting, form = read_acting(told["acting"], self._frame or "")
+            refuse_commit(replace(self.prepared, acting=acting, form=form), "enter")
 
     async def _settled(self) -> _ReadBack:
         """What the field holds once its scripts have had their say."""
@@ -190,4 +226,4 @@ class _Entry:
         told = None if raw is None else answer(raw)
         if told is None or told.get("lost"):
             return _ReadBack(matches=False, value="", lost=True)
-        return _ReadBack(told["matches"], told["value"])
+        return _ReadBack(told["matches"], told["value"], untouched=told["untouched"])

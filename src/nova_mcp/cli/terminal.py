@@ -31,6 +31,10 @@ def _escaped(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def _tame(char: str) -> bool:
+    return char == "\n" or unicodedata.category(char) not in _UNSAFE
+
+
 def on_terminal() -> bool:
     return sys.stdout.isatty()
 
@@ -51,7 +55,9 @@ def fail(message: str, hint: str = "", code: int = EXIT_FAILED) -> NoReturn:
 
 def print_json(value: Any, *, line: bool = False) -> None:
     """JSON for programs; one line each when many follow one another."""
-    say(json.dumps(value, ensure_ascii=False, indent=None if line else 2, separators=(",", ":") if line else None))
+    text = json.dumps(value, ensure_ascii=False, indent=None if line else 2, separators=(",", ":") if line else None)
+    # People look at it on terminals too. Outside strings JSON has line breaks only, so an escape is always right.
+    say(text if text.isascii() else "".join(char if _tame(char) else json.dumps(char)[1:-1] for char in text))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:

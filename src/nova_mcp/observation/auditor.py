@@ -11,6 +11,7 @@ from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.rules import body_hash, genesis_hash, index_columns, link_hash, record_from_body
 from nova_mcp.observation.store import (
     ServerRow,
+    has_sound_head,
     ledger_body,
     ledger_link,
     ledger_open_intent,
@@ -90,6 +91,8 @@ def verify(conn: Connection, kept: Mapping[ServerId, Head] | None = None) -> Ite
 
 
 def _walk(conn: Connection, server: ServerRow, kept: Head | None) -> Finding | None:
+    if not has_sound_head(server):
+        return Finding(server.server_id, None, None, "unreadable", "the head is not made of numbers and a hash")
     last, batch = Head(0, genesis_hash(server.server_id)), _BATCH
     while True:
         try:

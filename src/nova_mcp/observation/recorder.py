@@ -106,7 +106,7 @@ def describe_server(server_id: ServerId, started_at_ms: int, version: str) -> Se
         server_id=server_id,
         started_at_ms=started_at_ms,
         pid=os.getpid(),
-        process_started_ms=int(process.create_time() * 1000),
+        process_started_ms=_started_ms(process),
         host=host_identity(),
         version=version,
     )
@@ -118,7 +118,7 @@ def process_alive(server: ServerRow, now_ms: int, here: str) -> bool:
         return now_ms - server.last_seen_ms < FOREIGN_SILENCE_MS
     try:
         process = psutil.Process(server.pid)
-        started_ms = int(process.create_time() * 1000)
+        started_ms = _started_ms(process)
         running = process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
@@ -126,3 +126,20 @@ def process_alive(server: ServerRow, now_ms: int, here: str) -> bool:
         return True
     # A process id is used again some day; the start time is not, up to the rounding of the kernel's clock.
     return running and abs(started_ms - server.process_started_ms) <= _START_TOLERANCE_MS
+
+
+def _started_ms(process: psutil.Process) -> int:
+    """When a process began, counted from the machine's boot where the kernel says so.
+
+    A date would move with the clock: a server that lives would look like another process once the clock was set.
+    """
+    try:
+        # The name may hold blanks and brackets, so the fields are counted from its last bracket.
+        fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+        return int(fields.split()[19]) * 1000 // os.sysconf("SC_CLK_TCK")
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            raise psutil.NoSuchProcess(process.pid) from None
+    except (OSError, ValueError, IndexError):
+        pass
+    return int(process.create_time() * 1000)

@@ -251,7 +251,14 @@ def servers(conn: Connection) -> list[ServerRow]:
 
 def heads(conn: Connection) -> list[ServerRow]:
     """The ends of all chains that hold anything; worth keeping outside the store."""
-    return [row for row in servers(conn) if row.head_seq > 0]
+    return [row for row in servers(conn) if has_sound_head(row) and row.head_seq > 0]
+
+
+def has_sound_head(server: ServerRow) -> bool:
+    """SQLite keeps whatever somebody writes into a column; a head that is none must not stop those who look at it."""
+    numbers: tuple[object, ...] = (server.head_seq, server.last_seen_ms)
+    blob: object = server.head_hash
+    return all(isinstance(number, int) for number in numbers) and isinstance(blob, bytes)
 
 
 def open_intents(conn: Connection) -> list[str]:

@@ -1,17 +1,17 @@
 """Reads the facts that the gates judge: stop file, disk, policy, lease, connections, what was seen."""
 
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nova_mcp.browser.claims import Lease
 from nova_mcp.browser.targets import Tab
 from nova_mcp.clock import Clock
-from nova_mcp.observation.model import Caller, Json
+from nova_mcp.observation.model import Caller
 from nova_mcp.pipeline.gates import GateFacts
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.settings import Settings
-from nova_mcp.tools.spec import ToolSpec
+from nova_mcp.tools.spec import Params, ToolSpec
 
 DISK_REREAD_MS = 2_000
 CONNECTION_LIVES_MS = 30 * 60_000
@@ -25,9 +25,16 @@ def stop_requested(stop_file: Path) -> bool:
         return True
 
 
+def _within_its_term(lease: Lease | None, now_ms: int) -> Lease | None:
+    """No lease runs longer than its term from now: a clock set back would hold a tab until it has caught up."""
+    if lease is None or lease.expires_at_ms <= now_ms + lease.ttl_ms:
+        return lease
+    return replace(lease, expires_at_ms=now_ms + lease.ttl_ms)
+
+
 @dataclass(slots=True)
 class _Connection:
-    seen_at_ms: int
+    seen_at_ms: float
     told: bool = False
 
 
@@ -42,21 +49,25 @@ class Admission:
         self._connections: dict[str, dict[str, _Connection]] = {}
 
     def facts(
-        self, spec: ToolSpec, arguments: Mapping[str, Json], caller: Caller, tab: Tab | None, connection: str | None
+        self, spec: ToolSpec, params: Params, caller: Caller, tab: Tab | None, connection: str | None
     ) -> GateFacts:
-        url = arguments.get("url")
+        url = getattr(params, "url", None)
+        now_ms = self._clock.now_ms()
+        if tab is not None:
+            tab.lease = _within_its_term(tab.lease, now_ms)
         return GateFacts(
             effect=spec.effect,
             owner=caller.owner,
-            now_ms=self._clock.now_ms(),
+            now_ms=now_ms,
             stopped=stop_requested(self._settings.stop_file),
             free_mb=self._free_mb(),
-            makes_artifacts=spec.name == "capture_screenshot",
+            makes_artifacts=spec.makes_artifacts,
             url=url if isinstance(url, str) else None,
             policy=self._policy,
             lease=tab.lease if tab is not None else None,
             agent_id_shared=self._shared(caller, connection),
             unseen_document=tab is not None and tab.url != "about:blank" and tab.perceived_epoch != tab.page_epoch,
+            target_id=tab.target_id if tab is not None else None,
         )
 
     def _free_mb(self) -> int | None:
@@ -73,7 +84,7 @@ class Admission:
         """True once for every connection that shares the default agent id with another live one."""
         if connection is None or caller.agent_id != "default":
             return False
-        now = self._clock.now_ms()
+        now = self._clock.monotonic_ms()
         seen = self._connections.setdefault(caller.principal, {})
         mine = seen.setdefault(connection, _Connection(now))
         mine.seen_at_ms = now

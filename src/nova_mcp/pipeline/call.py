@@ -4,7 +4,6 @@ import logging
 from collections.abc import Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 import anyio
 
@@ -12,29 +11,41 @@ from nova_mcp.browser.claims import renewed
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.browser.targets import Tab
 from nova_mcp.clock import Ports
-from nova_mcp.errors import Blocked, Internal, InvalidParams, NotFound, NovaError, Unavailable, UnknownTool
-from nova_mcp.observation.model import Caller, CallOutcome, Json, OutcomeKind, ServerId
+from nova_mcp.errors import InvalidParams, NotFound, NovaError, UnknownTool
+from nova_mcp.observation.model import Caller, CallOutcome, Json, ServerId
 from nova_mcp.observation.recorder import Recorder
-from nova_mcp.pipeline.admission import Admission, stop_requested
+from nova_mcp.pipeline.admission import Admission
+from nova_mcp.pipeline.endings import (
+    Done,
+    Ending,
+    Failed,
+    cancelled,
+    defect,
+    outcome_of,
+    overdue,
+    store_failed,
+    unknown_tool,
+)
 from nova_mcp.pipeline.envelope import Envelope, page_state
 from nova_mcp.pipeline.gates import Admitted, Notice, Refused, admit
-from nova_mcp.pipeline.model import Answer, CallRequest, compact
-from nova_mcp.pipeline.render import render_error, render_result
+from nova_mcp.pipeline.model import Answer, CallRequest
+from nova_mcp.pipeline.render import Reader, render, unrecorded
+from nova_mcp.pipeline.running import Running
 from nova_mcp.settings import Settings
 from nova_mcp.storage.errors import StoreUnavailable
-from nova_mcp.tools.arguments import parse_arguments, shown
+from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.catalogue import Catalogue
-from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.door import CallParams
-from nova_mcp.tools.names import canonical_name
-from nova_mcp.tools.spec import AGENT_ID, AgentParams, Params, TargetParams, ToolSpec
+from nova_mcp.tools.context import CallInfo, ToolContext
+from nova_mcp.tools.door import CallParams, no_such_tool
+from nova_mcp.tools.names import DOOR, canonical_name
+from nova_mcp.tools.spec import AGENT_ID, AgentParams, GateId, Params, Result, TargetParams, ToolSpec
 
 log = logging.getLogger(__name__)
 
-DOOR = "nova.call"
 LIMIT_GATE = "server.limit"
 GRACE_MS = 5_000
-STOP_POLL_S = 0.25
+# Judged again under the lock: while a call waited for it, the tab may have changed hands or documents.
+TAB_GATES: tuple[GateId, ...] = ("claim.owner", "safety.perceive_first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,51 +67,31 @@ class Pipeline:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._running: dict[str, anyio.CancelScope] = {}
-        self._stopping: str | None = None
-        self._idle = anyio.Event()
+        self._open_names = parts.catalogue.open_arguments()
+        self.running = Running()
 
     async def run(self, request: CallRequest) -> Answer:
         envelope = self._open(request)
-        try:
-            return await self._run(request, envelope)
-        finally:
-            del self._running[envelope.call_id]
-            if not self._running:
-                self._idle.set()
-
-    async def _run(self, request: CallRequest, envelope: Envelope) -> Answer:
-        with anyio.CancelScope() as scope:
-            if not self._running:
-                self._idle = anyio.Event()
-            self._running[envelope.call_id] = scope
+        with self.running.entered(envelope.call_id) as scope:
+            ending: Ending | None = None
             try:
-                return await self._attempt(request, envelope)
+                with scope:
+                    ending = await self._attempt(request, envelope)
             except UnknownTool:
-                await self._record(envelope, CallOutcome("invalid", -32602, "unknown_tool"))
+                if (failure := await self._recorded(envelope, unknown_tool())) is not None:
+                    return self._answer(envelope, Failed(store_failed(failure)))
                 raise
             except anyio.get_cancelled_exc_class():
-                if not scope.cancel_called:
-                    await self._record(envelope, self._cancelled(envelope))
+                # Whatever leaves our own scope is the client's doing, even if we wanted the call to end as well.
+                await self._recorded(envelope, cancelled(envelope.evidence))
                 raise
-        return await self._conclude(envelope, self._stopped_error(envelope))
-
-    async def watch_stop_file(self) -> None:
-        """Cancel what is running as soon as the operator asks for a stop."""
-        while True:
-            if self._running and stop_requested(self._parts.settings.stop_file):
-                self.cancel_all("safety.emergency_stop")
-            await anyio.sleep(STOP_POLL_S)
-
-    def cancel_all(self, reason: str) -> None:
-        self._stopping = reason
-        for scope in list(self._running.values()):
-            scope.cancel()
-
-    async def drained(self) -> None:
-        """Return when every call has ended and left its record."""
-        if self._running:
-            await self._idle.wait()
+            why = self.running.reason(envelope.call_id)
+            if ending is None and why is not None:
+                gate_id = why.reason_code if why.reason_code == "safety.emergency_stop" else None
+                ending = Failed(why, gate_id)
+            if ending is None:
+                raise AssertionError("a scope of ours ends early only for a reason of ours")
+            return await self._finish(envelope, ending)
 
     # 1–2: open the envelope
 
@@ -113,55 +104,51 @@ class Pipeline:
             arguments=request.arguments,
             started_at_ms=ports.clock.now_ms(),
             started_mono_ms=ports.clock.monotonic_ms(),
+            open_names=self._open_names,
         )
 
-    async def _attempt(self, request: CallRequest, envelope: Envelope) -> Answer:
+    async def _attempt(self, request: CallRequest, envelope: Envelope) -> Ending:
         try:
-            result_answer = await self._perform(request, envelope)
-        except (NovaError, StoreUnavailable) as error:
-            return await self._conclude(envelope, _as_nova_error(error, envelope))
+            return await self._perform(request, envelope)
+        except NovaError as error:
+            if error.action_dispatched is not None:
+                envelope.evidence.action_dispatched = error.action_dispatched
+            return Failed(error, envelope.gate_id or error.gate_id)
+        except StoreUnavailable as failure:
+            return Failed(store_failed(failure))
         except UnknownTool:
             raise
         except Exception:
             log.exception("call %s of %s broke", envelope.call_id, envelope.tool_name)
-            broken = Internal(
-                "internal",
-                "Nova could not complete this call because of a defect of its own.",
-                f"The server's log has the details under call {envelope.call_id}.",
-                stage="dispatch",
-                action_dispatched=bool(envelope.evidence.action_dispatched),
-            )
-            return await self._conclude(envelope, broken)
-        return result_answer
+            return Failed(defect(envelope.call_id))
 
-    async def _perform(self, request: CallRequest, envelope: Envelope) -> Answer:
+    async def _perform(self, request: CallRequest, envelope: Envelope) -> Ending:
         spec, params = self._understand(envelope)
         if request.refusal is not None:
             envelope.gate_id = LIMIT_GATE
             raise request.refusal
         await self._resolve(spec, params, envelope)
-        notices = self._admit(spec, request, envelope)
-        context = self._context(request, envelope)
+        early = [gate for gate in spec.gates if gate != "safety.perceive_first"]
+        notices = self._admit(spec, params, request, envelope, early)
         budget_ms = spec.deadline_ms(params) + GRACE_MS
-        try:
-            with anyio.fail_after(budget_ms / 1000):
-                async with self._lock(spec, envelope.evidence.tab):
-                    result = await spec.run(context, params)
-        except TimeoutError:
-            _overdue(envelope, budget_ms)
-        answer = render_result(result, notices, self._parts.listed)
-        return await self._acknowledge(envelope, answer)
+        ended: Done | None = None
+        with anyio.move_on_after(budget_ms / 1000):
+            async with self._lock(spec, envelope.evidence.tab):
+                late = [gate for gate in spec.gates if gate in TAB_GATES]
+                notices += self._admit(spec, params, request, envelope, late)
+                result: Result = await spec.run(self._context(request, envelope), params)
+                ended = Done(result, notices)
+        return ended or Failed(overdue(budget_ms))
 
     # 3: which tool, which arguments
 
     def _understand(self, envelope: Envelope) -> tuple[ToolSpec, Params]:
-        catalogue = self._parts.catalogue
         if envelope.tool_name == DOOR:
             self._enter_door(envelope)
-        spec = catalogue.find(envelope.tool_name)
+        spec = self._parts.catalogue.find(envelope.tool_name)
         envelope.spec = spec
-        envelope.tool_name = spec.canonical
         params = parse_arguments(spec.params, envelope.arguments)
+        envelope.understood = True
         if isinstance(params, AgentParams):
             envelope.caller = replace(envelope.caller, agent_id=params.agent_id)
         return spec, params
@@ -176,13 +163,7 @@ class Pipeline:
         try:
             self._parts.catalogue.find(inner)
         except UnknownTool as unknown:
-            closest: list[Json] = list(unknown.closest)
-            raise InvalidParams(
-                "unknown_tool",
-                f"tool {shown(outer.tool)} does not exist",
-                "nova.tools_bundle finds a tool by what it does.",
-                details={"closest": closest},
-            ) from None
+            raise no_such_tool(outer.tool, unknown.closest) from None
         envelope.via, envelope.tool_name, envelope.arguments = "call", inner, outer.args
         envelope.caller = replace(envelope.caller, agent_id=_agent_id(outer.args))
 
@@ -198,12 +179,19 @@ class Pipeline:
                 return
             raise
         envelope.evidence.tab = tab
-        envelope.before = page_state(tab, keep_raw_urls=self._parts.settings.keep_raw_urls)
 
-    def _admit(self, spec: ToolSpec, request: CallRequest, envelope: Envelope) -> tuple[Notice, ...]:
+    def _admit(
+        self,
+        spec: ToolSpec,
+        params: Params,
+        request: CallRequest,
+        envelope: Envelope,
+        gates: Collection[GateId],
+    ) -> tuple[Notice, ...]:
         parts, tab = self._parts, envelope.evidence.tab
-        facts = parts.admission.facts(spec, envelope.arguments, envelope.caller, tab, request.connection)
-        match admit(spec.gates, facts, parts.settings.gates):
+        envelope.before = page_state(tab, keep_raw_urls=parts.settings.keep_raw_urls)
+        facts = parts.admission.facts(spec, params, envelope.caller, tab, request.connection)
+        match admit(gates, facts, parts.settings.gates):
             case Refused(gate_id, error):
                 envelope.gate_id = gate_id
                 raise error
@@ -217,14 +205,12 @@ class Pipeline:
     def _context(self, request: CallRequest, envelope: Envelope) -> ToolContext:
         parts = self._parts
         return ToolContext(
-            call_id=envelope.call_id,
-            caller=envelope.caller,
+            call=CallInfo(envelope.call_id, envelope.caller, request.progress),
+            evidence=envelope.evidence,
             ports=parts.ports,
             settings=parts.settings,
             browser=parts.browser,
             catalogue=parts.catalogue,
-            evidence=envelope.evidence,
-            progress=request.progress,
         )
 
     def _lock(self, spec: ToolSpec, tab: Tab | None) -> AbstractAsyncContextManager[None]:
@@ -234,42 +220,34 @@ class Pipeline:
 
     # 6–9: record, then answer
 
-    async def _acknowledge(self, envelope: Envelope, answer: Answer) -> Answer:
-        status = answer.structured.get("status", "ok")
-        kind: OutcomeKind = "partial" if status == "partial" else "failed" if answer.is_error else "ok"
-        reason = answer.structured.get("reasonCode")
-        outcome = self._outcome(envelope, kind, reason_code=reason if isinstance(reason, str) else None)
-        try:
-            await self._record(envelope, outcome)
-        except StoreUnavailable as error:
-            return self._unrecorded(envelope, answer, error)
-        return answer
+    async def _finish(self, envelope: Envelope, ending: Ending) -> Answer:
+        """The record is committed before the answer is even written."""
+        failure = await self._recorded(envelope, outcome_of(ending, envelope.evidence))
+        if failure is None:
+            return self._answer(envelope, ending)
+        if not envelope.evidence.action_dispatched:
+            return self._answer(envelope, Failed(store_failed(failure)))
+        return unrecorded(self._answer(envelope, ending))
 
-    async def _conclude(self, envelope: Envelope, error: NovaError) -> Answer:
-        """Record a call that ended in an error, then say so."""
-        kind = _kind(error, envelope)
-        answer = self._error_answer(envelope, error)
-        outcome = self._outcome(envelope, kind, error_code=error.error_code, reason_code=error.reason_code)
+    def _answer(self, envelope: Envelope, ending: Ending) -> Answer:
+        effect = envelope.spec.effect if envelope.spec is not None else None
+        touched = bool(envelope.evidence.action_dispatched)
+        parts = self._parts
+        reader = Reader(envelope.call_id, effect, parts.listed, touched, parts.settings.tool_names)
+        return render(ending, reader)
+
+    async def _recorded(self, envelope: Envelope, outcome: CallOutcome) -> StoreUnavailable | None:
+        """Nothing once the record is committed, otherwise why it is not."""
         try:
             await self._record(envelope, outcome)
         except StoreUnavailable as failure:
-            return self._unrecorded(envelope, answer, failure)
-        return answer
-
-    def _outcome(
-        self, envelope: Envelope, kind: OutcomeKind, *, error_code: int | None = None, reason_code: str | None = None
-    ) -> CallOutcome:
-        return CallOutcome(
-            kind,
-            error_code,
-            reason_code,
-            envelope.gate_id,
-            envelope.evidence.action_dispatched,
-            envelope.evidence.verification,
-        )
-
-    def _cancelled(self, envelope: Envelope) -> CallOutcome:
-        return self._outcome(envelope, "cancelled", reason_code="call.cancelled")
+            log.error("call %s was not recorded: %s", envelope.call_id, failure)
+            return failure
+        except Exception as defective:
+            # The page may have been touched: the answer has to say so, whatever broke behind it.
+            log.exception("call %s was not recorded", envelope.call_id)
+            return StoreUnavailable("down", type(defective).__name__, hint="The server's log has the details.")
+        return None
 
     async def _record(self, envelope: Envelope, outcome: CallOutcome) -> None:
         if envelope.recorded:
@@ -284,41 +262,6 @@ class Pipeline:
             envelope.recorded = False
             raise
 
-    def _unrecorded(self, envelope: Envelope, answer: Answer, failure: StoreUnavailable) -> Answer:
-        """Evidence could not be written: an untouched page is reported as failure, a touched one says so."""
-        log.error("call %s was not recorded: %s", envelope.call_id, failure)
-        if envelope.evidence.action_dispatched:
-            body = answer.structured | {"actionDispatched": True, "evidenceRecorded": False}
-            return replace(answer, structured=body, text=compact(body))
-        return self._error_answer(envelope, _as_nova_error(failure, envelope))
-
-    def _error_answer(self, envelope: Envelope, error: NovaError) -> Answer:
-        effect = envelope.spec.effect if envelope.spec is not None else None
-        answer = render_error(error, effect, envelope.call_id, self._parts.listed)
-        if envelope.gate_id is None:
-            return answer
-        body = answer.structured | {"gateId": envelope.gate_id}
-        return replace(answer, structured=body, text=compact(body))
-
-    def _stopped_error(self, envelope: Envelope) -> NovaError:
-        dispatched = bool(envelope.evidence.action_dispatched)
-        if self._stopping == "safety.emergency_stop":
-            envelope.gate_id = "safety.emergency_stop"
-            return Blocked(
-                "safety.emergency_stop",
-                "The operator stopped Nova while this call was running.",
-                "Only a person can lift the stop.",
-                stage="dispatch",
-                action_dispatched=dispatched,
-            )
-        return Unavailable(
-            "server.shutting_down",
-            "The server is shutting down.",
-            "Start it again and look at the page before repeating anything.",
-            stage="dispatch",
-            action_dispatched=dispatched,
-        )
-
 
 def _agent_id(arguments: Mapping[str, Json]) -> str:
     """The agent a call names, even when its other arguments turn out to be wrong."""
@@ -330,40 +273,3 @@ def _tolerated(spec: ToolSpec, missing: NovaError) -> bool:
     if spec.target == "optional":
         return missing.reason_code == "tab.no_active_tab"
     return spec.target == "departed" and missing.reason_code == "tab.unknown" and "lastSeen" in missing.details
-
-
-def _kind(error: NovaError, envelope: Envelope) -> OutcomeKind:
-    if envelope.gate_id is not None and not error.action_dispatched:
-        return "blocked_preflight"
-    if isinstance(error, Blocked) and error.stage == "guarded_commit_check":
-        envelope.gate_id = "safety.guarded_commit"
-        return "blocked_preflight"
-    if isinstance(error, InvalidParams):
-        return "invalid"
-    if isinstance(error, Internal):
-        return "crashed"
-    return "failed"
-
-
-def _overdue(envelope: Envelope, budget_ms: int) -> NoReturn:
-    raise Unavailable(
-        "call.deadline",
-        f"The call did not end within {budget_ms} ms.",
-        "Look at the page with nova.perceive before repeating it.",
-        stage="observe",
-        retry_after_ms=1_000,
-        action_dispatched=bool(envelope.evidence.action_dispatched),
-    )
-
-
-def _as_nova_error(error: NovaError | StoreUnavailable, envelope: Envelope) -> NovaError:
-    if isinstance(error, NovaError):
-        return error
-    return Unavailable(
-        "store.unavailable",
-        f"The evidence store can't be used: {error.message}",
-        error.hint,
-        stage="dispatch",
-        retry_after_ms=1_000,
-        action_dispatched=bool(envelope.evidence.action_dispatched),
-    )

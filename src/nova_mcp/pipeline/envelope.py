@@ -14,7 +14,7 @@ from nova_mcp.observation.model import (
     PageState,
     Touched,
 )
-from nova_mcp.redaction import redact_arguments
+from nova_mcp.redaction import redact_arguments, redact_selector
 from nova_mcp.tools.context import Evidence
 from nova_mcp.tools.spec import ToolSpec
 from nova_mcp.urls import normalize_url, redact_query, route_key
@@ -38,6 +38,9 @@ class Envelope:
     before: PageState = field(default_factory=PageState)
     gate_id: str | None = None
     recorded: bool = False
+    # Names of arguments that never hold private text, and whether this call's own have been read as what they are.
+    open_names: frozenset[str] = frozenset()
+    understood: bool = False
 
     @property
     def effect(self) -> Effect:
@@ -63,7 +66,7 @@ class Envelope:
             before=self.before,
             after=page_state(evidence.tab, keep_raw_urls=keep_raw_urls),
             touched=Touched(
-                selector=selector,
+                selector=redact_selector(selector, keep_raw_urls=keep_raw_urls) if selector else None,
                 selector_hash=selector_hash(selector) if selector else None,
                 fingerprint_id=evidence.fingerprint_id,
                 flags=frozenset(flags),
@@ -77,6 +80,8 @@ class Envelope:
             {key: value for key, value in self.arguments.items() if key != "_meta"},
             secrets={},
             sensitive_fields=frozenset() if self.evidence.input_is_harmless else private,
+            # A password may stand under a misspelt name or be meant for a tool that does not exist.
+            known_fields=None if self.understood else self.open_names,
             keep_raw_urls=keep_raw_urls,
         )
 

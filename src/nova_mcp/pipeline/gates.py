@@ -6,7 +6,7 @@ from typing import Literal
 
 from nova_mcp.browser.claims import Lease, may_mutate
 from nova_mcp.errors import Blocked, ClaimMismatch, Fix, NovaError, PolicyDenied
-from nova_mcp.observation.model import Effect
+from nova_mcp.observation.model import MUTATING, Effect
 from nova_mcp.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
 from nova_mcp.settings import GateMode, GateSettings
 from nova_mcp.tools.spec import GateId
@@ -29,6 +29,7 @@ class GateFacts:
     lease: Lease | None = None
     agent_id_shared: bool = False
     unseen_document: bool = False
+    target_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,6 @@ def _always(_: GateSettings) -> GateMode:
     return "block"
 
 
-def _mutating(effect: Effect) -> bool:
-    return effect in ("navigate", "act", "commit", "write")
-
-
 def _emergency_stop(facts: GateFacts, _: GateSettings) -> NovaError | None:
     if not facts.stopped:
         return None
@@ -81,7 +78,7 @@ def _emergency_stop(facts: GateFacts, _: GateSettings) -> NovaError | None:
 
 
 def _disk_space(facts: GateFacts, settings: GateSettings) -> NovaError | None:
-    floor = settings.low_disk_mb if _mutating(facts.effect) or facts.makes_artifacts else settings.critical_disk_mb
+    floor = settings.low_disk_mb if facts.effect in MUTATING or facts.makes_artifacts else settings.critical_disk_mb
     if facts.free_mb is not None and facts.free_mb >= floor:
         return None
     free = "an unknown amount" if facts.free_mb is None else f"{facts.free_mb} MB"
@@ -106,7 +103,7 @@ def _domain(facts: GateFacts, _: GateSettings) -> NovaError | None:
 
 
 def _claim(facts: GateFacts, _: GateSettings) -> NovaError | None:
-    foreign = may_mutate(facts.lease, facts.owner, facts.now_ms) if _mutating(facts.effect) else None
+    foreign = may_mutate(facts.lease, facts.owner, facts.now_ms) if facts.effect in MUTATING else None
     if foreign is None:
         return None
     return ClaimMismatch(
@@ -139,7 +136,8 @@ def _perceive_first(facts: GateFacts, _: GateSettings) -> NovaError | None:
         "Nobody has looked at this document yet.",
         "Look first, then act on what is really there.",
         stage="gate",
-        fix=Fix("nova.perceive", {"agentId": facts.owner[1]}),
+        # The tab is named: the one that was acted on need not be the current one.
+        fix=Fix("nova.perceive", {"agentId": facts.owner[1], "targetId": facts.target_id or "active"}),
     )
 
 

@@ -1,13 +1,12 @@
 """What goes into a tool call and what comes out, free of any protocol."""
 
-import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nova_mcp.errors import NovaError
 from nova_mcp.observation.model import Json
-
-Progress = Callable[[float, float | None, str], Awaitable[None]]
+from nova_mcp.tools.context import Progress
+from nova_mcp.tools.spec import Image, compact
 
 
 async def silent(done: float, total: float | None, message: str) -> None:
@@ -28,14 +27,6 @@ class CallRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
-    """A picture that travels beside the text."""
-
-    data: bytes
-    mime_type: str
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """The answer in both forms: for machines and for models."""
 
@@ -45,11 +36,17 @@ class Answer:
     images: tuple[Image, ...] = field(default=())
 
 
-def compact(body: Mapping[str, Json]) -> str:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+@dataclass(frozen=True, slots=True)
+class ResourceContent:
+    """What stands at an address: text or bytes."""
+
+    uri: str
+    mime_type: str
+    text: str | None = None
+    data: bytes | None = None
 
 
 def refused(error: NovaError) -> Answer:
     """The answer to a call that could not even be handed on."""
-    body = error.body()
+    body = error.body(dispatched=bool(error.action_dispatched))
     return Answer(body, compact(body), is_error=True)

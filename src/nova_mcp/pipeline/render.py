@@ -1,50 +1,80 @@
 """Answers in their two forms: typed JSON for machines, short text for models."""
 
 from collections.abc import Collection
+from dataclasses import dataclass, replace
 
-from nova_mcp.errors import Fix, NovaError
-from nova_mcp.observation.model import Effect, Json
+from nova_mcp.errors import Fix
+from nova_mcp.observation.model import ACTING, Effect, Json
+from nova_mcp.pipeline.endings import Done, Ending, Failed
 from nova_mcp.pipeline.gates import Notice
-from nova_mcp.pipeline.model import Answer, compact
-from nova_mcp.tools.spec import Result
+from nova_mcp.pipeline.model import Answer
+from nova_mcp.settings import ToolNames
+from nova_mcp.tools.names import DOOR, published_name
+from nova_mcp.tools.spec import compact
 
-ACTING: Collection[Effect] = ("navigate", "act", "commit")
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """For whom an answer is written: which call, what it was meant to do, what the client sees listed."""
+
+    call_id: str
+    effect: Effect | None
+    listed: Collection[str]
+    touched: bool
+    spelling: ToolNames = "dotted"
 
 
-def render_fix(fix: Fix, listed: Collection[str]) -> dict[str, Json]:
-    """A fix must be callable as it stands: an unlisted tool is reached through the door."""
+def render(ending: Ending, reader: Reader) -> Answer:
+    match ending:
+        case Done():
+            return _result(ending, reader)
+        case Failed():
+            return _error(ending, reader)
+
+
+def unrecorded(answer: Answer) -> Answer:
+    """The page was touched but the ledger could not be written: the answer stands and says so."""
+    body = answer.structured | {"actionDispatched": True, "evidenceRecorded": False}
+    return replace(answer, structured=body, text=compact(body))
+
+
+def render_fix(fix: Fix, reader: Reader) -> dict[str, Json]:
+    """A fix must be callable as it stands: under a name the client was shown, through the door if it was shown none."""
     args: dict[str, Json] = dict(fix.args)
-    if fix.tool in listed:
-        return {"tool": fix.tool, "args": args}
-    return {"tool": "nova.call", "args": {"tool": fix.tool, "args": args}}
+    if fix.tool in reader.listed:
+        return {"tool": published_name(fix.tool, reader.spelling), "args": args}
+    return {"tool": published_name(DOOR, reader.spelling), "args": {"tool": fix.tool, "args": args}}
 
 
-def _gates(notices: tuple[Notice, ...], listed: Collection[str]) -> list[Json]:
+def _gates(notices: tuple[Notice, ...], reader: Reader) -> list[Json]:
     blocks: list[Json] = []
     for notice in notices:
         block: dict[str, Json] = {"gateId": notice.gate_id, "status": notice.status, "message": notice.message}
         if notice.fix is not None:
-            block["fix"] = render_fix(notice.fix, listed)
+            block["fix"] = render_fix(notice.fix, reader)
         blocks.append(block)
     return blocks
 
 
-def render_result(result: Result, notices: tuple[Notice, ...], listed: Collection[str]) -> Answer:
-    structured = result.structured()
-    text = result.text()
+def _result(done: Done, reader: Reader) -> Answer:
+    result, notices = done.result, done.notices
+    structured, text = result.structured(), result.text()
     if notices:
-        structured["gates"] = _gates(notices, listed)
+        structured["gates"] = _gates(notices, reader)
         text += "".join(f"\n! {notice.gate_id}: {notice.message}" for notice in notices)
-    failed = structured.get("status") in ("failed", "blocked", "not_found")
+    failed = result.status in ("failed", "blocked", "not_found")
     return Answer(structured=structured, text=text, is_error=failed, images=result.images())
 
 
-def render_error(error: NovaError, effect: Effect | None, call_id: str, listed: Collection[str]) -> Answer:
+def _error(failed: Failed, reader: Reader) -> Answer:
     """The same body in both forms; acting tools always say whether the page was touched."""
-    body = error.body() | {"callId": call_id}
+    error = failed.error
+    body = error.body(dispatched=reader.touched) | {"callId": reader.call_id}
+    if failed.gate_id is not None:
+        body["gateId"] = failed.gate_id
     if error.fix is not None:
-        body["fix"] = render_fix(error.fix, listed)
-    if effect in ACTING or error.action_dispatched:
-        body |= {"actionDispatched": error.action_dispatched, "effect": None, "verifyState": "failed"}
-    body |= {key: value for key, value in error.details.items() if key not in body or key == "verifyState"}
+        body["fix"] = render_fix(error.fix, reader)
+    if reader.effect in ACTING or reader.touched:
+        body |= {"actionDispatched": reader.touched, "effect": None, "verifyState": "failed"}
+    body |= {key: value for key, value in error.details.items() if key not in body}
     return Answer(structured=body, text=compact(body), is_error=True)

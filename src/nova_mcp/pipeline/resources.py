@@ -9,8 +9,11 @@ import anyio.to_thread
 from nova_mcp.browser.screenshot import ScreenshotShelf
 from nova_mcp.observation.rules import canonical_body
 from nova_mcp.observation.store import StoredCall, get_call
-from nova_mcp.server.backend import ResourceContent
+from nova_mcp.pipeline.endings import store_failed
+from nova_mcp.pipeline.model import ResourceContent
 from nova_mcp.storage.engine import Database
+from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tools.pictures import shelf_mark
 
 _ADDRESS = re.compile(r"nova://(?P<kind>ledger|screenshot)/(?P<name>[A-Za-z0-9_-]{1,64})")
 
@@ -27,10 +30,15 @@ class Resources:
             return None
         if address["kind"] == "ledger":
             return await self._call(uri, address["name"], principal)
+        if not address["name"].startswith(shelf_mark(principal)):
+            return None
         return await anyio.to_thread.run_sync(self._picture, uri, address["name"])
 
     async def _call(self, uri: str, call_id: str, principal: str) -> ResourceContent | None:
-        call = await self._db.read(get_call, call_id)
+        try:
+            call = await self._db.read(get_call, call_id)
+        except StoreUnavailable as failure:
+            raise store_failed(failure) from failure
         if call is None or call.record is None or call.record.caller.principal != principal:
             return None
         return ResourceContent(uri, "application/json", text=evidence_json(call))

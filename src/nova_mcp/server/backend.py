@@ -3,15 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from nova_mcp.pipeline.model import Answer, CallRequest
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceContent:
-    uri: str
-    mime_type: str
-    text: str | None = None
-    data: bytes | None = None
+from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,29 @@
 
 import logging
 import sys
+from types import TracebackType
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
+class OneEntry(logging.Formatter):
+    """Keeps every entry recognisable: what callers and pages sent can neither begin a line nor steer a terminal."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name the standard library calls
+        return _harmless(super().formatMessage(record))
+
+    def formatException(self, ei: ExcInfo) -> str:  # noqa: N802 - the name the standard library calls
+        return "\n".join(f"  {_harmless(line)}" for line in super().formatException(ei).split("\n"))
+
+
+def _harmless(line: str) -> str:
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
+
+
 def log_to_stderr(level: str) -> None:
     """Set up the log unless whoever embeds the server already did."""
-    logging.basicConfig(stream=sys.stderr, level=level.upper(), format=FORMAT)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneEntry(FORMAT))
+    logging.basicConfig(level=level.upper(), handlers=[handler])

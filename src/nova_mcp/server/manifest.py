@@ -6,9 +6,10 @@ from functools import cached_property
 from importlib.resources import files
 
 from nova_mcp.observation.model import Effect, Json
+from nova_mcp.tools import MANIFEST_VERSION
+from nova_mcp.tools.profiles import EVERYTHING, chosen_bundles, in_profile
 
 MANIFEST_FILE = "manifest.json"
-MANIFEST_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +40,10 @@ class Manifest:
 
     def profile(self, wanted: str) -> tuple[ListedTool, ...]:
         """The tools of `core`, of `all`, or of a comma-separated choice of bundles; the door is always among them."""
-        names = {part.strip() for part in wanted.split(",") if part.strip()}
-        if unknown := names - self.bundles - {"all"}:
-            raise ValueError(
-                f"unknown bundle {', '.join(sorted(unknown))}; known: all, {', '.join(sorted(self.bundles))}"
-            )
-        if "all" in names:
-            return self.tools
-        return tuple(
-            tool for tool in self.tools if names & set(tool.bundles) or tool.name in ("nova.call", "nova.tools_bundle")
-        )
+        if unknown := chosen_bundles(wanted) - self.bundles - {EVERYTHING}:
+            known = ", ".join(sorted(self.bundles))
+            raise ValueError(f"unknown bundle {', '.join(sorted(unknown))}; known: {EVERYTHING}, {known}")
+        return tuple(tool for tool in self.tools if in_profile(tool.name, tool.bundles, wanted))
 
 
 def load_manifest() -> Manifest:

@@ -18,15 +18,14 @@ from nova_mcp import __version__
 from nova_mcp.clock import Ports, system_ports
 from nova_mcp.errors import BudgetExhausted, NovaError, UnknownTool
 from nova_mcp.observation.model import Json
-from nova_mcp.pipeline.model import Answer, CallRequest, refused
-from nova_mcp.server.backend import Backend, ResourceContent
+from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent, refused
+from nova_mcp.server.backend import Backend
 from nova_mcp.server.clean import clean_json, clean_text
 from nova_mcp.server.inflight import Inflight
 from nova_mcp.server.limits import Limits
 from nova_mcp.server.manifest import ListedTool, Manifest
 from nova_mcp.server.prompts import PROMPTS, PromptRefused, render
 from nova_mcp.server.resources import TEMPLATES, is_readable
-from nova_mcp.server.schemas import opened
 from nova_mcp.settings import Settings
 from nova_mcp.tools.names import canonical_name, published_name
 
@@ -251,7 +250,7 @@ def listed_tool(tool: ListedTool, settings: Settings) -> types.Tool:
         title=tool.title,
         description=tool.description,
         input_schema=tool.input_schema,
-        output_schema=opened(tool.output_schema) if with_output else None,
+        output_schema=tool.output_schema if with_output else None,
         annotations=types.ToolAnnotations.model_validate(tool.annotations),
     )
 

@@ -96,11 +96,20 @@ def _wall_ms() -> int:
 class _HeldSession:
     """A thread that keeps one connection: SQLite, where opening costs more than a unit of work."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, file: "_DatabaseFile", patience_s: float) -> None:
         self._engine = engine
+        self._file = file
+        self._patience_s = patience_s
         self._conn: Connection | None = None
+        self._locked: StoreUnavailable | None = None
+        self._locked_at = 0.0
 
-    def run(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+    def run(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], queued_at: float) -> T:
+        # What waited in line while its predecessor waited for the lock has waited too: a hundred calls behind a locked
+        # file must not wait one after the other.
+        if self._locked is not None and self._locked_at - queued_at > self._patience_s / 2:
+            raise StoreUnavailable(self._locked.reason, self._locked.detail)
+        self._file.require_same()
         try:
             if self._conn is None:
                 self._conn = self._engine.connect()
@@ -111,6 +120,8 @@ class _HeldSession:
             if translated is None:
                 raise
             self.close()
+            if translated.reason == "locked":
+                self._locked, self._locked_at = translated, time.monotonic()
             raise translated from error
 
     def close(self) -> None:
@@ -125,7 +136,7 @@ class _PooledSession:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def run(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+    def run(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], queued_at: float) -> T:
         try:
             with self._engine.begin() as conn:
                 return fn(conn, *args, **kwargs)
@@ -146,6 +157,29 @@ def _raise(error: BaseException) -> None:
 # -- SQLite ----------------------------------------------------------------------------------------------------------
 
 
+class _DatabaseFile:
+    """The file that was opened; SQLite goes on writing into one that was deleted, where nobody will find it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._identity = self._look()
+
+    def require_same(self) -> None:
+        if self._look() != self._identity:
+            raise StoreUnavailable(
+                "down",
+                f"{self._path} was removed or replaced while it was in use",
+                hint="put the file back, or restart Nova to begin a new one",
+            )
+
+    def _look(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+
 def _open_sqlite(url: URL, tuning: Tuning, now_ms: Callable[[], int]) -> Database:
     if not url.database or url.database == ":memory:":
         raise ValueError("the store needs a file: several threads share it")
@@ -154,12 +188,13 @@ def _open_sqlite(url: URL, tuning: Tuning, now_ms: Callable[[], int]) -> Databas
     if kind is not None:
         raise StoreUnavailable("network_fs", f"{path} is on {kind}")
     notice = _prepare_or_recover(path, tuning.busy_timeout_ms, now_ms)
+    file, patience_s = _DatabaseFile(path), tuning.busy_timeout_ms / 1000
     writing = _sqlite_engine(path, tuning.busy_timeout_ms, writable=True)
     reading = _sqlite_engine(path, tuning.busy_timeout_ms, writable=False)
     return Database(
         url,
-        Lane("nova-writer", 1, lambda: _HeldSession(writing)),
-        Lane("nova-reader", tuning.sqlite_readers, lambda: _HeldSession(reading)),
+        Lane("nova-writer", 1, lambda: _HeldSession(writing, file, patience_s)),
+        Lane("nova-reader", tuning.sqlite_readers, lambda: _HeldSession(reading, file, patience_s)),
         () if notice is None else (notice,),
         [writing, reading],
     )

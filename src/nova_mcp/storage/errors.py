@@ -33,6 +33,7 @@ class StoreUnavailable(Exception):
     def __init__(self, reason: Reason, detail: str = "", hint: str = "") -> None:
         message, default_hint = _MESSAGES[reason]
         self.reason: Reason = reason
+        self.detail = detail
         self.message = f"{message}: {detail}" if detail else message
         self.hint = hint or default_hint
         super().__init__(self.message)

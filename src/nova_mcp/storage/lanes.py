@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
@@ -14,13 +15,15 @@ T = TypeVar("T")
 class Session(Protocol):
     """What one thread keeps between units of work: usually a connection."""
 
-    def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], queued_at: float) -> Any:
+        """Run one unit that was asked for at `queued_at` on the monotonic clock."""
+        ...
 
     def close(self) -> None: ...
 
 
 Deliver = Callable[[Any, BaseException | None], None]
-_Job = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], Deliver]
+_Job = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], float, Deliver]
 
 
 class Lane:
@@ -55,7 +58,7 @@ class Lane:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(settle, result, error)
 
-        self._put((fn, args, kwargs, deliver))
+        self._put((fn, args, kwargs, time.monotonic(), deliver))
         return await waiter
 
     def call_sync(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
@@ -67,7 +70,7 @@ class Lane:
             else:
                 done.set_result(result)
 
-        self._put((fn, args, kwargs, deliver))
+        self._put((fn, args, kwargs, time.monotonic(), deliver))
         return done.result()
 
     def _put(self, job: _Job) -> None:
@@ -90,11 +93,11 @@ class Lane:
         session: Session | None = None
         try:
             while (job := self._jobs.get()) is not None:
-                fn, args, kwargs, deliver = job
+                fn, args, kwargs, queued_at, deliver = job
                 result, failure = None, None
                 try:
                     session = session or self._open_session()
-                    result = session.run(fn, args, kwargs)
+                    result = session.run(fn, args, kwargs, queued_at)
                 except BaseException as error:  # noqa: BLE001 - handed to whoever waits; the thread must live on
                     failure = error
                 deliver(result, failure)

@@ -9,6 +9,7 @@ from pkgutil import iter_modules
 import nova_mcp.tools as families
 from nova_mcp.errors import UnknownTool
 from nova_mcp.tools import PREFIX
+from nova_mcp.tools.profiles import in_profile
 from nova_mcp.tools.spec import ToolSpec
 
 BUNDLES: dict[str, str] = {
@@ -18,8 +19,6 @@ BUNDLES: dict[str, str] = {
     "form_submission": "Fill in and submit forms.",
     "system_tools": "Find and reach every other tool.",
 }
-
-ALWAYS_LISTED = frozenset({"call", "tools_bundle"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +42,13 @@ class Catalogue:
         return tuple(PREFIX + match for match in near)
 
     def listed(self, profile: str) -> frozenset[str]:
-        """The canonical names that `tools/list` shows under that profile; the door and the index always are."""
-        wanted = {part.strip() for part in profile.split(",")}
-        return frozenset(
-            spec.canonical for spec in self if "all" in wanted or wanted & spec.bundles or spec.name in ALWAYS_LISTED
-        )
+        """The canonical names that `tools/list` shows under that profile."""
+        return frozenset(spec.canonical for spec in self if in_profile(spec.canonical, spec.bundles, profile))
+
+    def open_arguments(self) -> frozenset[str]:
+        """Names of arguments whose text no tool keeps private."""
+        names = {entry.alias or name for spec in self for name, entry in spec.params.model_fields.items()}
+        return frozenset(names).difference(*(spec.private_arguments for spec in self))
 
     def bundle(self, name: str) -> list[ToolSpec]:
         return [spec for spec in self if name in spec.bundles]

@@ -1,12 +1,14 @@
 """What a tool may reach while it runs, and where it leaves its evidence."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nova_mcp.clock import Ports
 from nova_mcp.observation.model import Caller, Flag
-from nova_mcp.pipeline.model import Progress
 from nova_mcp.settings import Settings
+
+Progress = Callable[[float, float | None, str], Awaitable[None]]
 
 if TYPE_CHECKING:
     from nova_mcp.browser.runtime import Browser
@@ -28,17 +30,28 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolContext:
-    """Handed to every tool; eight fields at most."""
+class CallInfo:
+    """Which call this is, who makes it, and how to tell them that it takes a while."""
 
     call_id: str
     caller: Caller
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Handed to every tool; eight fields at most."""
+
+    call: CallInfo
+    evidence: Evidence
     ports: Ports
     settings: Settings
     browser: "Browser"
     catalogue: "Catalogue"
-    evidence: Evidence
-    progress: Progress
+
+    @property
+    def caller(self) -> Caller:
+        return self.call.caller
 
     @property
     def tab(self) -> "Tab":

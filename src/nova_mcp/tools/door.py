@@ -7,12 +7,12 @@ from pydantic import Field, JsonValue
 
 from nova_mcp.errors import InvalidParams
 from nova_mcp.observation.model import Json
-from nova_mcp.pipeline.model import compact
+from nova_mcp.tools.arguments import shown
 from nova_mcp.tools.catalogue import BUNDLES, Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.names import canonical_name
 from nova_mcp.tools.publish import lean_schema, open_schema
-from nova_mcp.tools.spec import AgentParams, Params, Result, ToolSpec, maybe, tool
+from nova_mcp.tools.spec import AgentParams, Params, Part, Result, ToolSpec, compact, maybe, tool
 
 DEFAULT_BUNDLE = "browser_automation"
 
@@ -39,8 +39,7 @@ class ToolsBundleParams(AgentParams):
     include_catalog: bool = True
 
 
-class ShownTool(Result):
-    ok: bool = Field(default=True, exclude=True)
+class ShownTool(Part):
     name: str
     available: bool = True
     description: str | None = maybe()
@@ -48,8 +47,7 @@ class ShownTool(Result):
     output_schema: dict[str, Any] | None = maybe()
 
 
-class BundleEntry(Result):
-    ok: bool = Field(default=True, exclude=True)
+class BundleEntry(Part):
     bundle: str
     description: str
     tool_count: int
@@ -72,9 +70,9 @@ class ToolsBundleResult(Result):
     def text(self) -> str:
         """One line a tool; schemas only where they were asked for."""
         lines = [f"{self.lookup}{f' {self.resolved_bundle}' if self.resolved_bundle else ''}: {len(self.tools)} tools"]
-        for shown in self.tools:
-            schema = f" {compact(shown.input_schema)}" if shown.input_schema else ""
-            lines.append(f"{shown.name}{f': {shown.description}' if shown.description else ''}{schema}")
+        for one in self.tools:
+            schema = f" {compact(one.input_schema)}" if one.input_schema else ""
+            lines.append(f"{one.name}{f': {one.description}' if one.description else ''}{schema}")
         if self.has_more:
             lines.append(f"and {self.requested_count - len(self.tools)} more; raise maxResults or narrow the query")
         if self.partial_match:
@@ -114,12 +112,16 @@ def _named(catalogue: Catalogue, raw: str) -> ToolSpec:
     for spec in catalogue:
         if spec.canonical == name:
             return spec
-    closest: list[Json] = list(catalogue.closest(name))
-    raise InvalidParams(
+    raise no_such_tool(raw, catalogue.closest(name))
+
+
+def no_such_tool(raw: str, closest: tuple[str, ...]) -> InvalidParams:
+    near: list[Json] = list(closest)
+    return InvalidParams(
         "unknown_tool",
-        f'there is no tool "{raw[:80]}"',
-        "Look at closest, or search with query.",
-        details={"closest": closest},
+        f"there is no tool {shown(raw)}",
+        "Look at closest, or search with nova.tools_bundle.",
+        details={"closest": near},
     )
 
 
@@ -152,7 +154,7 @@ def _answer(
     bundle: str | None = None,
     partial: bool = False,
 ) -> ToolsBundleResult:
-    shown = found[: p.max_results] if lookup == "query" else found
+    picked = found[: p.max_results] if lookup == "query" else found
     schemas = p.include_input_schema if p.include_input_schema is not None else lookup == "toolName"
     described = p.include_descriptions or lookup == "toolName"
     listed = ctx.catalogue.listed(ctx.settings.tools)
@@ -160,13 +162,13 @@ def _answer(
         lookup=lookup,
         resolved_bundle=bundle,
         description=BUNDLES[bundle] if bundle else None,
-        tool_names=[spec.canonical for spec in shown],
-        tools=[_shown(spec, ctx, described=described, schema=schemas) for spec in shown],
-        available_count=len(shown),
+        tool_names=[spec.canonical for spec in picked],
+        tools=[_shown(spec, ctx, described=described, schema=schemas) for spec in picked],
+        available_count=len(picked),
         requested_count=len(found),
-        has_more=len(shown) < len(found),
+        has_more=len(picked) < len(found),
         partial_match=partial,
-        listed=all(spec.canonical in listed for spec in shown),
+        listed=all(spec.canonical in listed for spec in picked),
         known_bundles=list(BUNDLES),
         bundle_catalog=[
             BundleEntry(bundle=name, description=text, tool_count=len(ctx.catalogue.bundle(name)))

@@ -3,6 +3,9 @@
 from nova_mcp.settings import ToolNames
 from nova_mcp.tools import PREFIX
 
+# The door to every tool and the index beside it: listed whatever the profile is.
+DOOR = "nova.call"
+INDEX = "nova.tools_bundle"
 NAMESPACE = PREFIX.removesuffix(".")
 _CLIENT_PREFIX = "mcp__"
 _CLIENT_SEPARATOR = "__"

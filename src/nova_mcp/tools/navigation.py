@@ -1,5 +1,8 @@
 """Going places: open an address, back, forward, reload."""
 
+from collections.abc import Awaitable
+
+import anyio
 from pydantic import Field
 
 from nova_mcp.browser import navigation
@@ -102,6 +105,16 @@ def _failure(tab: Tab, report: NavigationReport) -> NovaError:
     )
 
 
+async def _under_way(ctx: ToolContext, going: Awaitable[NavigationReport]) -> NavigationReport:
+    """A navigation that is cut off may have reached the server: until a report says otherwise it counts as sent."""
+    ctx.evidence.flags.add("navigation_intent")
+    try:
+        return await going
+    except anyio.get_cancelled_exc_class():
+        ctx.evidence.action_dispatched = True
+        raise
+
+
 def _note(ctx: ToolContext, report: NavigationReport) -> None:
     evidence = ctx.evidence
     evidence.flags.add("navigation_intent")
@@ -159,10 +172,10 @@ def _landed(ctx: ToolContext, tab: Tab, report: NavigationReport) -> dict[str, o
 async def navigate(ctx: ToolContext, p: NavigateParams) -> NavigateResult:
     """Opens a URL in a tab (a new one if you have none) and says how it went: HTTP status, redirects, final URL."""
     if ctx.evidence.tab is None:
-        await ctx.progress(0, None, "starting the browser")
+        await ctx.call.progress(0, None, "starting the browser")
         ctx.evidence.tab = await ctx.browser.targets.open_tab(ctx.caller)
-    await ctx.progress(0, None, "loading")
-    report = await navigation.navigate(ctx.tab, p.url, _options(p))
+    await ctx.call.progress(0, None, "loading")
+    report = await _under_way(ctx, navigation.navigate(ctx.tab, p.url, _options(p)))
     return NavigateResult.model_validate(_landed(ctx, ctx.tab, report))
 
 
@@ -175,7 +188,7 @@ async def navigate(ctx: ToolContext, p: NavigateParams) -> NavigateResult:
 )
 async def back(ctx: ToolContext, p: HistoryParams) -> NavigateResult:
     """Goes one step back in the tab's history."""
-    report = await navigation.back(ctx.tab, _options(p))
+    report = await _under_way(ctx, navigation.back(ctx.tab, _options(p)))
     return NavigateResult.model_validate(_landed(ctx, ctx.tab, report))
 
 
@@ -188,7 +201,7 @@ async def back(ctx: ToolContext, p: HistoryParams) -> NavigateResult:
 )
 async def forward(ctx: ToolContext, p: HistoryParams) -> NavigateResult:
     """Goes one step forward in the tab's history."""
-    report = await navigation.forward(ctx.tab, _options(p))
+    report = await _under_way(ctx, navigation.forward(ctx.tab, _options(p)))
     return NavigateResult.model_validate(_landed(ctx, ctx.tab, report))
 
 
@@ -201,7 +214,7 @@ async def forward(ctx: ToolContext, p: HistoryParams) -> NavigateResult:
 )
 async def reload(ctx: ToolContext, p: ReloadParams) -> ReloadResult:
     """Loads the page again. With recover, revives a stalled, crashed or lost tab under the same id."""
-    report = await navigation.reload(ctx.tab, _options(p), hard=p.hard, recover=p.recover)
+    report = await _under_way(ctx, navigation.reload(ctx.tab, _options(p), hard=p.hard, recover=p.recover))
     return ReloadResult.model_validate({**_landed(ctx, ctx.tab, report), "recovered": report.recovered})
 
 
@@ -215,11 +228,11 @@ async def reload(ctx: ToolContext, p: ReloadParams) -> ReloadResult:
 )
 async def tab_new(ctx: ToolContext, p: TabNewParams) -> TabNewResult:
     """Opens a new tab of yours, with a page if you give a url."""
-    await ctx.progress(0, None, "opening a tab")
+    await ctx.call.progress(0, None, "opening a tab")
     tab = await ctx.browser.targets.open_tab(ctx.caller, p.sandbox_id, activate=p.activate)
     ctx.evidence.tab = tab
     report = (
-        await navigation.navigate(tab, p.url, LoadOptions(p.wait_until, p.timeout_ms))
+        await _under_way(ctx, navigation.navigate(tab, p.url, LoadOptions(p.wait_until, p.timeout_ms)))
         if p.url is not None
         else _blank(tab)
     )

@@ -1,18 +1,17 @@
 """Pictures of a page."""
 
+from hashlib import sha256
 from typing import Literal, Self
 
 import anyio.to_thread
 from pydantic import Field, model_validator
 
-from nova_mcp.browser.locate import find
+from nova_mcp.browser.element_area import element_area
 from nova_mcp.browser.screenshot import INLINE_LIMIT_BYTES, Region, ScreenshotShelf, ShotOptions, capture
-from nova_mcp.errors import NotFound
-from nova_mcp.pipeline.model import Image
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import MaybeElementParams
 from nova_mcp.tools.reading import locator_of
-from nova_mcp.tools.spec import PageResult, Params, TargetParams, maybe, tool
+from nova_mcp.tools.spec import Image, PageResult, Params, TargetParams, maybe, tool
 from nova_mcp.tools.times import utc
 
 
@@ -62,11 +61,17 @@ class CaptureResult(PageResult):
         return () if self.picture is None else (self.picture,)
 
 
+def shelf_mark(principal: str) -> str:
+    """What the names of a principal's pictures begin with, so that nobody is handed another's."""
+    return sha256(principal.encode()).hexdigest()[:16]
+
+
 @tool(
     title="Take a picture",
     effect="read",
     bundles=("core", "browser_automation", "page_reading"),
     deadline_ms=lambda _: 20_000,
+    makes_artifacts=True,
 )
 async def capture_screenshot(ctx: ToolContext, p: CaptureParams) -> CaptureResult:
     """Takes a picture of the viewport, an element, a region or the full page. Secrets are covered."""
@@ -74,7 +79,7 @@ async def capture_screenshot(ctx: ToolContext, p: CaptureParams) -> CaptureResul
     tab.require_ready()
     shot = await capture(tab, await _options(ctx, p))
     now = ctx.ports.clock.now_ms()
-    shot_id = ctx.ports.ids.token(16)
+    shot_id = f"{shelf_mark(ctx.caller.principal)}{ctx.ports.ids.token(16)}"
     await anyio.to_thread.run_sync(ScreenshotShelf(ctx.settings.data_dir).put, shot_id, shot, now)
     inline = p.response_mode == "inline" and len(shot.data) <= INLINE_LIMIT_BYTES
     ctx.evidence.selector = p.selector
@@ -107,10 +112,5 @@ async def _options(ctx: ToolContext, p: CaptureParams) -> ShotOptions:
         return ShotOptions(p.format, p.quality, p.max_width, clip=clip)
     if (locator := locator_of(p)) is None:
         return ShotOptions(p.format, p.quality, p.max_width, full_page=p.full_page)
-    element, _ = await find(ctx.tab, locator)
-    if not element.visible:
-        raise NotFound(
-            "screenshot.not_capturable", "That element is not visible.", "Open what hides it, then call again."
-        )
-    clip = Region(*(float(side) for side in element.box))
+    clip = await element_area(ctx.tab, locator)
     return ShotOptions(p.format, p.quality, p.max_width, clip=clip, in_viewport=True)

@@ -12,8 +12,7 @@ from nova_mcp.browser.reading import read_text as read
 from nova_mcp.browser.tab import Tab
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import LocatorParams, MaybeElementParams
-from nova_mcp.tools.results import Part
-from nova_mcp.tools.spec import PageResult, TargetParams, maybe, tool
+from nova_mcp.tools.spec import PageResult, Part, TargetParams, maybe, tool
 
 PerceiveMode = Literal["summary", "state"]
 ReadScope = Literal["auto", "main", "page"]

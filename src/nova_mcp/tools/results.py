@@ -2,19 +2,11 @@
 
 from typing import Literal
 
-from pydantic import Field
-
 from nova_mcp.errors import RetryAdvice, Stage
-from nova_mcp.tools.spec import PageResult, Result, maybe
+from nova_mcp.tools.spec import PageResult, Part, maybe
 
 VerifyState = Literal["verified", "likely", "uncertain", "failed"]
 DispatchProof = Literal["event", "host", "assumed", "none"]
-
-
-class Part(Result):
-    """A piece inside an answer; it has no verdict of its own."""
-
-    ok: bool = Field(default=True, exclude=True)
 
 
 class RequestSeen(Part):

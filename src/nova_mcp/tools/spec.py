@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,7 +12,6 @@ from pydantic.alias_generators import to_camel
 from nova_mcp.errors import RetryAdvice, Stage, Status
 from nova_mcp.observation.model import ActionKind, Effect, Json
 from nova_mcp.observation.rules import action_kind
-from nova_mcp.pipeline.model import Image
 from nova_mcp.tools import PREFIX
 from nova_mcp.tools.context import ToolContext
 
@@ -50,7 +49,8 @@ class AgentParams(Params):
 
 
 class TargetParams(AgentParams):
-    target_id: str = Field("active", min_length=1, max_length=64)
+    # No database can be asked for a text with a zero byte in it.
+    target_id: str = Field("active", min_length=1, max_length=64, pattern=r"^[^\x00]*$")
 
 
 def is_blank(value: object) -> bool:
@@ -62,18 +62,36 @@ def maybe(default: Any = None) -> Any:
     return Field(default=default, exclude_if=is_blank)
 
 
-class Result(BaseModel):
-    """The typed answer of a tool; `text` is how a model reads it."""
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that travels beside the text."""
+
+    data: bytes
+    mime_type: str
+
+
+def compact(body: Mapping[str, Json]) -> str:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+class Part(BaseModel):
+    """A piece of an answer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True)
 
+
+class Result(Part):
+    """The typed answer of a tool; `text` is how a model reads it."""
+
     ok: bool = True
+    status: Status = Field(default="ok", exclude_if=lambda status: status == "ok")
+    reason_code: str | None = maybe()
 
     def structured(self) -> dict[str, Json]:
         return self.model_dump(mode="json", by_alias=True)
 
     def text(self) -> str:
-        return json.dumps(self.structured(), ensure_ascii=False, separators=(",", ":"))
+        return compact(self.structured())
 
     def images(self) -> tuple[Image, ...]:
         return ()
@@ -85,7 +103,6 @@ class PageResult(Result):
     status: Status = "ok"
     target_id: str
     url: str
-    reason_code: str | None = maybe()
     stage: Stage | None = maybe()
     retryable: bool = maybe(default=False)
     retry_advice: RetryAdvice | None = maybe()
@@ -110,6 +127,8 @@ class ToolSpec:
     deadline_ms: Callable[[Any], int]
     # Arguments whose text stays out of the ledger unless the tool learns that the field is harmless.
     private_arguments: frozenset[str]
+    # Writes files beside the ledger, so it needs as much free disk as a call that changes something.
+    makes_artifacts: bool
 
     @property
     def canonical(self) -> str:
@@ -118,10 +137,6 @@ class ToolSpec:
     @property
     def action_kind(self) -> ActionKind:
         return action_kind(self.effect)
-
-    @property
-    def mutates(self) -> bool:
-        return self.effect in ("navigate", "act", "commit", "write")
 
 
 ALWAYS: tuple[GateId, ...] = ("safety.emergency_stop", "safety.disk_space_low")
@@ -139,6 +154,7 @@ def tool(
     repeat_safe: bool | None = None,
     deadline_ms: Callable[[Any], int] = lambda _: DEFAULT_DEADLINE_MS,
     private_arguments: tuple[str, ...] = (),
+    makes_artifacts: bool = False,
 ) -> Callable[[Callable[[ToolContext, Any], Awaitable[Any]]], ToolSpec]:
     """Turn a module-level coroutine function into a tool; its docstring is the description."""
 
@@ -160,6 +176,7 @@ def tool(
             repeat_safe=effect == "read" if repeat_safe is None else repeat_safe,
             deadline_ms=deadline_ms,
             private_arguments=frozenset(private_arguments),
+            makes_artifacts=makes_artifacts,
         )
 
     return build

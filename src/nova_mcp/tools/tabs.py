@@ -7,10 +7,10 @@ from pydantic import Field
 from nova_mcp.browser.claims import is_live
 from nova_mcp.browser.tab import Tab
 from nova_mcp.browser.targets import TabQuery
-from nova_mcp.errors import InvalidParams
+from nova_mcp.errors import InvalidParams, Status
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import OutputDetail
-from nova_mcp.tools.spec import AgentParams, Result, TargetParams, maybe, tool
+from nova_mcp.tools.spec import AgentParams, Part, Result, TargetParams, maybe, tool
 from nova_mcp.tools.times import utc
 
 TabState = Literal["ready", "loading", "crashed", "lost", "stalled"]
@@ -24,15 +24,13 @@ class TabsParams(AgentParams):
     output_detail: OutputDetail = "compact"
 
 
-class TabClaim(Result):
-    ok: bool = Field(default=True, exclude=True)
+class TabClaim(Part):
     owner_agent_id: str
     lease_remaining_ms: int
     implicit: bool
 
 
-class TabEntry(Result):
-    ok: bool = Field(default=True, exclude=True)
+class TabEntry(Part):
     target_id: str
     sandbox_id: str
     url: str
@@ -99,7 +97,6 @@ class TabCloseResult(Result):
     closed: bool
     released: bool
     finalized: bool
-    reason_code: str | None = maybe()
 
 
 @tool(
@@ -128,17 +125,16 @@ async def tab_close(ctx: ToolContext, p: TargetParams) -> TabCloseResult:
 
 
 class SetActiveParams(TargetParams):
-    target_id: str = Field(min_length=1, max_length=64)
+    target_id: str = Field(min_length=1, max_length=64, pattern=r"^[^\x00]*$")
     bring_to_front: bool = False
 
 
 class SetActiveResult(Result):
-    status: Literal["ok", "partial"] = "ok"
+    status: Status = "ok"
     target_id: str
     activated: bool
     previous_target_id: str | None = None
     state: TabState
-    reason_code: str | None = maybe()
 
 
 @tool(title="Choose the current tab", effect="write", bundles=("browser_automation",), lock="none")

@@ -17,6 +17,7 @@ const firstChild = getter(Node.prototype, "firstChild");
 const nextSibling = getter(Node.prototype, "nextSibling");
 const isConnected = getter(Node.prototype, "isConnected");
 const contains = uncurry(Node.prototype.contains);
+const ownerDocument = getter(Node.prototype, "ownerDocument");
 const rootNode = uncurry(Node.prototype.getRootNode);
 const comparePosition = uncurry(Node.prototype.compareDocumentPosition);
 const dataOf = getter(CharacterData.prototype, "data");
@@ -70,7 +71,6 @@ const LABELABLE = new Set(["input", "button", "select", "textarea", "meter", "pr
 const formElements = getter(HTMLFormElement.prototype, "elements");
 const labelControl = getter(HTMLLabelElement.prototype, "control");
 const allByTag = uncurry(Document.prototype.getElementsByTagName);
-const frameElementOf = Object.getOwnPropertyDescriptor(WIN, "frameElement")?.get;
 
 const LIMITS = { nodes: 200000, elements: 5000, millis: 1500 };
 const HTML_NS = "http://www.w3.org/1999/xhtml";
@@ -150,6 +150,9 @@ const ask = (question, args) => {
   return answer(args ?? {});
 };
 
+// A question about an element that only the host can point at: the one that holds a frame.
+const about = (el, question, args) => (ownerDocument(el) === DOC ? ask(question, { ...args, el }) : null);
+
 // Room for what the page tells unasked: at most 50 messages a second, counted here so that a busy tab cannot crowd out
 // the others.
 let sentSecond = -1;
@@ -162,4 +165,4 @@ const tell = (kind, fields) => {
   return true;
 };
 
-Object.defineProperty(globalThis, "__nova", { value: Object.freeze({ v: 1, ask, questions, tell }) });
+Object.defineProperty(globalThis, "__nova", { value: Object.freeze({ v: 1, ask, about, questions, tell }) });

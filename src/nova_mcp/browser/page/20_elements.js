@@ -163,21 +163,6 @@ const identityOf = (el, places) => {
   };
 };
 
-const frameOffset = () => {
-  let [x, y] = [0, 0];
-  if (!frameElementOf) return { x, y };
-  for (let win = WIN, depth = 0; win !== win.parent && depth < 10; depth += 1) {
-    const owner = frameElementOf.call(win);
-    if (!owner) break;
-    const box = boxOf(owner);
-    const style = styleOf(owner);
-    x += box.left + parseFloat(style.borderLeftWidth) + parseFloat(style.paddingLeft);
-    y += box.top + parseFloat(style.borderTopWidth) + parseFloat(style.paddingTop);
-    win = win.parent;
-  }
-  return { x, y };
-};
-
 const flagsOf = (el) => {
   const flags = [];
   if (isDisabled(el)) flags.push("disabled");
@@ -218,20 +203,29 @@ const fieldFacts = (el) => {
   };
 };
 
+// Fields that make a form weighty, however far down they stand.
+const weighs = (el, tag) =>
+  tag === "textarea" || (tag === "input" && ["password", "file"].includes(inputType(el))) || /(^|\s)cc-/i.test(attr(el, "autocomplete") ?? "");
+
+// A submit button may overrule the method of its form.
+const postsAnyway = (el) => (attr(el, "formmethod") ?? "").trim().toLowerCase() === "post";
+
 const formFacts = (form) => {
   const isForm = tagOf(form) === "form";
   const fields = [];
   const list = isForm ? formElements(form) : queryAll(form, "input,select,textarea,button");
-  for (let i = 0; i < Math.min(list.length, 60); i += 1) {
+  let first = null;
+  for (let i = 0; i < Math.min(list.length, 2000); i += 1) {
     const tag = tagOf(list[i]);
+    if (first === null && isForm && isSubmitter(list[i], form)) first = list[i];
     if (tag !== "input" && tag !== "textarea" && tag !== "select") continue;
     if (tag === "input" && ["hidden", "submit", "button", "reset", "image"].includes(inputType(list[i]))) continue;
-    fields.push(fieldFacts(list[i]));
+    if (fields.length < 60 || weighs(list[i], tag)) fields.push(fieldFacts(list[i]));
   }
   const search = closest(form, (node) => roleOf(node) === "search") !== null;
   return {
     n: numberOf(form), isForm, search, method: isForm ? (attr(form, "method") ?? "").toLowerCase() : "",
-    action: isForm ? cut(attr(form, "action") ?? "", 300) : "", name: cut(attr(form, "aria-label") ?? attr(form, "name") ?? "", 80), fields,
+    action: isForm ? cut(attr(form, "action") ?? "", 300) : "", enterPosts: first !== null && postsAnyway(first), name: cut(attr(form, "aria-label") ?? attr(form, "name") ?? "", 80), fields,
   };
 };
 
@@ -271,21 +265,61 @@ const MENU_ROLES = new Set(["menu", "listbox", "radiogroup"]);
 const isSubmitter = (el, form) => {
   const tag = tagOf(el);
   if (form === null || tagOf(form) !== "form") return false;
-  return (tag === "button" && buttonType(el) === "submit") || (tag === "input" && ["submit", "image"].includes(inputType(el)));
+  if (tag === "button") return buttonType(el) === "submit";
+  if (tag === "input") return ["submit", "image"].includes(inputType(el));
+  return tag.includes("-") && !tag.startsWith("svg:") && (attr(el, "type") ?? "").toLowerCase() === "submit";
+};
+
+// Elements that do something by themselves when pressed, whatever role they claim.
+const ACTIVATED = new Set(["button", "input", "a", "area", "summary", "svg:a"]);
+const activatedBy = (hit) => {
+  const found = [];
+  for (let node = hit; node !== null; node = composedParent(node)) {
+    const tag = tagOf(node);
+    const acting = tag === "label" ? labelControl(node) : node;
+    if (acting !== null && (ACTIVATED.has(tagOf(acting)) || isSubmitter(acting, formOwner(acting)))) found.push(acting);
+  }
+  return found;
+};
+
+// What a plain element says that is made to be pressed without saying so.
+const saysWithoutRole = (el, role, chosen) => {
+  if (role !== "generic") return "";
+  const made = chosen || tagOf(el) === "a" || hasAttribute(el, "onclick") || hasAttribute(el, "tabindex") || styleOf(el).cursor === "pointer";
+  if (!made) return "";
+  const text = nameOf(el, role) || squash(namedText(el, 0, { left: 60 }));
+  return text.length <= 60 ? text : "";
 };
 
 // What the commit rules need beyond identity; kept apart because only controls that can commit are asked for it.
-const commitExtras = (el, halo) => {
+const commitExtras = (el, halo, chosen = false) => {
   const menu = closest(el, (node) => MENU_ROLES.has(roleOf(node)));
+  const submitter = isSubmitter(el, formOwner(el));
   return {
-    submitter: isSubmitter(el, formOwner(el)), nearComposer: nearComposer(el, halo), composer: isComposer(el),
+    submitter, posts: submitter && postsAnyway(el), nearComposer: nearComposer(el, halo), composer: isComposer(el),
+    says: saysWithoutRole(el, roleOf(el), chosen),
     popup: (attr(el, "aria-haspopup") ?? "").toLowerCase(), menuName: menu === null ? "" : nameOf(menu, roleOf(menu)),
   };
 };
 
-const commitFacts = (el, places) => {
-  let acting = actingElement(el);
-  if (tagOf(acting) === "label") acting = labelControl(acting) ?? acting;
+const commitFacts = (el, places, halo, chosen) => {
+  const acting = tagOf(el) === "label" ? labelControl(el) ?? el : el;
   const form = formOwner(acting) ?? places.placeOf(acting).form;
-  return { ...factsOf(acting, places), ...commitExtras(acting, composerHalo()), formFacts: form === null ? null : formFacts(form) };
+  return { ...factsOf(acting, places), ...commitExtras(acting, halo, chosen), formFacts: form === null ? null : formFacts(form) };
+};
+
+// Everything a press at this point would set off, the chosen element's own control first.
+const commitRoads = (el, hit, places) => {
+  const halo = composerHalo();
+  const own = actingElement(el);
+  const roads = [commitFacts(own, places, halo, own === el)];
+  if (hit === null) return roads;
+  const known = new Set([own]);
+  const scripted = closest(hit, (node) => hasAttribute(node, "onclick"));
+  for (const other of [actingElement(hit), scripted, ...activatedBy(hit)]) {
+    if (other === null || known.has(other) || roads.length >= 8) continue;
+    known.add(other);
+    roads.push(commitFacts(other, places, halo, false));
+  }
+  return roads;
 };

@@ -162,7 +162,7 @@ const summary = ({ visibleOnly = true, limit = LIMITS.elements, within = null })
     headings: seen.headings.filter(shownText).slice(0, 80).map(headingFacts).filter((heading) => heading.text),
     landmarks: seen.landmarks.filter(rendered).slice(0, 40).map((el) => ({ role: roleOf(el), name: cut(nameOf(el, roleOf(el)), 60) })),
     layers: seen.layers.filter(visibleControl).slice(0, 5).map(layerFacts),
-    frames: seen.frames.filter(rendered).slice(0, 20).map((el) => numberOf(el)), offset: frameOffset(),
+    frames: seen.frames.filter(rendered).slice(0, 20).map((el) => numberOf(el)),
   };
 };
 

@@ -15,11 +15,35 @@ const stop = (event) => {
   cancel(event);
 };
 
+// Whether a press here would set off something that was not there when the element was looked at.
+const strayRoad = (armed, hit) => {
+  for (const node of activatedBy(hit)) {
+    const form = isSubmitter(node, formOwner(node)) ? formOwner(node) : null;
+    const leads = form !== null || ((tagOf(node) === "a" || tagOf(node) === "area") && isDestination(attr(node, "href")));
+    if (leads && (!armed.roads.has(node) || armed.roads.get(node) !== form)) return node;
+  }
+  return null;
+};
+
+const noteRoads = (hit) => {
+  const roads = new Map();
+  for (const node of activatedBy(hit)) roads.set(node, isSubmitter(node, formOwner(node)) ? formOwner(node) : null);
+  return roads;
+};
+
 const guardPointer = (armed, event, path) => {
   const onTarget = path.some((node) => armed.accepted.has(node));
   if (hoverSet.has(event.type)) {
     // Entering an element is announced to each of its ancestors as well; those are not in the way.
     if (!onTarget && !(isElement(path[0]) && composedContains(path[0], armed.target))) stop(event);
+    return;
+  }
+  const first = path.find((node) => node instanceof Element) ?? null;
+  const stray = first === null ? null : strayRoad(armed, first);
+  if (stray !== null) {
+    armed.stopped.push(event.type);
+    armed.foreign ??= stray;
+    stop(event);
     return;
   }
   if (onTarget) {
@@ -29,7 +53,6 @@ const guardPointer = (armed, event, path) => {
   }
   // Once the press arrived, the page may have moved or removed the element: its release and click then go to an
   // ancestor, which is how browsers do it, and nothing foreign is hit.
-  const first = path.find((node) => node instanceof Element) ?? null;
   if (armed.pressedAt !== null && first !== null && armed.ancestors.has(first)) return;
   armed.stopped.push(event.type);
   if (first !== null) armed.foreign ??= first;
@@ -92,11 +115,11 @@ const ancestorsOf = (el) => {
 
 const acceptedFor = (el) => new Set([el, ...labelsFor(el)]);
 
-const raise = (el, mode) => {
+const raise = (el, mode, spot) => {
   rearm();
   shield.armed = {
     target: el, mode, accepted: acceptedFor(el), ancestors: ancestorsOf(el), reached: [], stopped: [], foreign: null,
-    pressedAt: null, raisedAt: now(),
+    pressedAt: null, raisedAt: now(), spot, roads: noteRoads(spot.hit ?? el),
   };
 };
 

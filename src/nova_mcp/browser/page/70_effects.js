@@ -93,7 +93,7 @@ const startTracking = (el) => {
     target: acting, scopes: [place.landmark ?? documentBody(DOC) ?? documentElement(DOC), ...controlled].filter(Boolean),
     followed: [...new Set([el, acting, ...controlled])], states: new Map(), focus: deepActive(), focusMoved: false,
     name: squash(textContentOf(acting)).slice(0, 300), url: WIN.location.href, channels: new Set(), newText: [], alerts: [],
-    lastStrong: null, observer: null, mutations: 0,
+    lastStrong: null, observer: null, mutations: 0, cleared: false,
   };
   for (const node of run.followed) run.states.set(node, controlState(node));
   run.observer = new MutationObserver((records) => digest(run, records));
@@ -186,6 +186,10 @@ const look = (run) => {
       strong(run, "control_state");
     }
   }
+  if (!run.cleared && run.scopes.length && !isConnected(run.scopes[0])) {
+    run.cleared = true;
+    strong(run, "dom_mutation");
+  }
   const focus = deepActive();
   if (focus !== run.focus) {
     run.focus = focus;
@@ -234,9 +238,9 @@ questions.effect = ({ waitMs = 0, quietMs = 80 }) =>
 
 // Watch anew with the shield still up: what typing did is not what Enter does.
 questions.again = () => {
-  if (shield.armed === null || !isConnected(shield.armed.target)) return false;
+  if (shield.armed === null || !isConnected(shield.armed.target)) return { lost: true };
   startTracking(shield.armed.target);
-  return true;
+  return { acting: commitRoads(shield.armed.target, null, makePlaces())[0] };
 };
 
 questions.disarm = () => {

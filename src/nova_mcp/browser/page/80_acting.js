@@ -19,22 +19,36 @@ const deepHit = (x, y) => {
   return el;
 };
 
+const EMBEDDING = new Set(["iframe", "frame", "object", "embed", "fencedframe"]);
 const hits = (accepted, hit) => hit !== null && closest(hit, (node) => accepted.has(node)) !== null;
 
-// Same-origin parents are asked too: an overlay may lie above the frame.
-const frameCovered = (x, y) => {
-  if (!frameElementOf || WIN === WIN.parent) return false;
-  for (let win = WIN, depth = 0; win !== win.parent && depth < 10; depth += 1) {
-    const owner = frameElementOf.call(win);
-    if (!owner) return false;
-    const box = boxOf(owner);
-    const style = styleOf(owner);
-    x += box.left + parseFloat(style.borderLeftWidth) + parseFloat(style.paddingLeft);
-    y += box.top + parseFloat(style.borderTopWidth) + parseFloat(style.paddingTop);
-    win = win.parent;
-    if (documentPoint(win.document, x, y) !== owner) return true;
+// Where a point of a frame lies in the document that holds it, and whether it can be reached there. Frames may be scaled.
+const offsetWidthOf = getter(HTMLElement.prototype, "offsetWidth");
+const offsetHeightOf = getter(HTMLElement.prototype, "offsetHeight");
+const throughFrame = (el, x, y) => {
+  const box = boxOf(el);
+  const style = styleOf(el);
+  const [sx, sy] = [box.width / (offsetWidthOf(el) || 1), box.height / (offsetHeightOf(el) || 1)];
+  return [
+    box.left + (parseFloat(style.borderLeftWidth) + parseFloat(style.paddingLeft) + x) * sx,
+    box.top + (parseFloat(style.borderTopWidth) + parseFloat(style.paddingTop) + y) * sy,
+  ];
+};
+const scrollWindow = WIN.scrollBy.bind(WIN);
+const onScreen = (x, y) => x >= 0 && y >= 0 && x < WIN.innerWidth && y < WIN.innerHeight;
+
+questions.holder = ({ el, x, y, arm }) => {
+  let [px, py] = throughFrame(el, x, y);
+  if (arm && deepHit(px, py) !== el) {
+    if (!onScreen(px, py)) scrollWindow({ left: px - WIN.innerWidth / 2, top: py - WIN.innerHeight / 2, behavior: "instant" });
+    [px, py] = throughFrame(el, x, y);
+    if (!onScreen(px, py)) scrollIntoView(el, { block: "center", inline: "nearest", behavior: "instant" });
+    [px, py] = throughFrame(el, x, y);
   }
-  return false;
+  const hit = deepHit(px, py);
+  if (arm && hit === el) raise(el, "click", { x: px, y: py, hit: el });
+  const blocker = hit === null || hit === el ? null : factsOf(describable(hit), makePlaces());
+  return { x: px, y: py, covered: hit !== el, blocker };
 };
 
 const clip = (box) => ({
@@ -64,9 +78,9 @@ const findPoint = (el, accepted) => {
   for (const box of targetBoxes(el, accepted)) {
     for (const [x, y] of pointsIn(box)) {
       const hit = deepHit(x, y);
-      if (hits(accepted, hit)) {
-        if (!frameCovered(x, y)) return { x, y };
-        blocker ??= documentElement(DOC);
+      // What lies inside a frame is another page's business: a press there is seen by nobody here.
+      if (hits(accepted, hit) && !EMBEDDING.has(tagOf(hit))) {
+        return { x, y, hit };
       } else if (hit !== null) blocker ??= hit;
     }
   }
@@ -193,15 +207,24 @@ questions.prepare = async (want) => {
 
 const ready = (el, look, want) => {
   const places = makePlaces();
-  const offset = frameOffset();
-  raise(el, want.editable ? "type" : "click");
+  raise(el, want.editable ? "type" : "click", look.spot);
   startTracking(el);
+  const [acting, ...alsoActing] = commitRoads(el, want.editable ? null : look.spot.hit, places);
   const anchor = closest(el, (node) => tagOf(node) === "a" && hasAttribute(node, "href"));
   return {
-    state: "ready", x: look.spot.x + offset.x, y: look.spot.y + offset.y, element: factsOf(el, places),
-    acting: commitFacts(el, places), standing, href: anchor === null ? null : cut(anchorHref(anchor), 2000),
+    state: "ready", x: look.spot.x, y: look.spot.y, element: factsOf(el, places),
+    acting, alsoActing, standing, href: anchor === null ? null : cut(anchorHref(anchor), 2000),
     secret: isSecret(el), url: WIN.location.href, recentPaths: recentPaths(),
   };
+};
+
+// Asked when the pointer stands on the point and nothing has been pressed: pages that answer to the pointer have done so.
+questions.aimed = () => {
+  const armed = shield.armed;
+  if (armed === null || !isConnected(armed.target)) return { aimed: false, gone: true, foreign: null };
+  const hit = deepHit(armed.spot.x, armed.spot.y);
+  const foreign = hit !== null && hits(armed.accepted, hit) && !EMBEDDING.has(tagOf(hit)) ? strayRoad(armed, hit) : hit ?? documentElement(DOC);
+  return { aimed: foreign === null, foreign: foreign === null ? null : factsOf(describable(foreign), makePlaces()) };
 };
 
 // Paths fetched in the last five seconds: a poll that happens to fall into the window is not an effect.
@@ -248,6 +271,21 @@ questions.find = ({ selector, nth = null, limit = 5 }) => {
   return { state: "found", element: factsOf(picked.el, places) };
 };
 
+// -- pictures
+
+// Whether something lies over all of an element that can be seen; what is not on the screen can't be told.
+questions.uncovered = ({ node }) => {
+  const el = nodeOf(node);
+  if (el === null || !isConnected(el)) return { there: false };
+  const box = boxOf(el);
+  const points = pointsIn(box);
+  const free = points.some(([x, y]) => {
+    const hit = deepHit(x, y);
+    return hit === null || composedContains(el, hit) || composedContains(hit, el) || !opaque(hit);
+  });
+  return { there: visibleControl(el), free: free || points.length === 0, box: [box.left, box.top, box.width, box.height] };
+};
+
 // -- typing
 
 const focusOn = uncurry(HTMLElement.prototype.focus);
@@ -265,28 +303,30 @@ const caretToEnd = (el) => {
     try {
       inputRange(el, end, end);
     } catch {
-      // Number and email fields have no caret to set; the browser puts it at the end on focus.
-      return;
+      // Number and email fields have no caret that script could set; a key has to do it.
+      return false;
     }
   } else {
     const chosen = selection();
     chosen.selectAllChildren(el);
     chosen.collapseToEnd();
   }
+  return true;
 };
 
 questions.focus = ({ clear }) => {
   const el = shield.armed?.target;
   if (!el || !isConnected(el)) return { focused: false };
   focusOn(el, { preventScroll: true });
-  const active = deepActive();
+  const active = deepActive() ?? documentActive(DOC);
   if (active === null || !composedContains(el, active)) return { focused: false };
   shield.armed.before = clear ? "" : rawValue(el);
-  if (!clear) caretToEnd(el);
+  let caret = true;
+  if (!clear) caret = caretToEnd(el);
   else if (tagOf(el) === "input") selectInput(el);
   else if (tagOf(el) === "textarea") selectArea(el);
   else selection().selectAllChildren(el);
-  return { focused: true, empty: rawValue(el) === "" };
+  return { focused: true, empty: rawValue(el) === "", caret };
 };
 
 const plain = (text) => text.replace(/\r\n?/g, "\n").replace(/\u00a0/g, " ");
@@ -303,5 +343,6 @@ questions.readBack = async ({ text, frames = 1 }) => {
   if (!el) return { lost: true };
   for (let i = 0; i < frames; i += 1) await nextFrame();
   if (!isConnected(el)) return { lost: true };
-  return readBack(el, (shield.armed.before ?? "") + text);
+  const before = shield.armed.before ?? "";
+  return { ...readBack(el, before + text), untouched: plain(rawValue(el)) === plain(before) };
 };
