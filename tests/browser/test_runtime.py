@@ -278,7 +278,7 @@ def test_only_browsers_of_dead_servers_are_ended(tmp_path: Path) -> None:
         assert sleeper.poll() is None
         path.write_text(path.read_text().replace(f'"pid": {os.getpid()}', '"pid": 4194300'))
         moved = path.read_text()
-        path.write_text(moved.replace(str(was.started), "1.5"))
+        path.write_text(moved.replace(str(was.started_ms), "15"))
         assert end_leftovers(tmp_path) == 0, "another process took the number"
         assert sleeper.poll() is None
         path.write_text(moved)

@@ -9,7 +9,6 @@ from nova_mcp.browser.locate import Prepared
 from nova_mcp.browser.rules import (
     DispatchProof,
     channels_of,
-    dispatch_proof,
     effect_word,
     observed,
     same_destination,
@@ -91,7 +90,7 @@ class ActionReport:
         return self.status != "ok" and self.retry_advice == "safe_to_retry"
 
 
-def navigation_of(window: HostWindow, after: int = 0) -> Navigation | None:
+def navigation_of(window: HostWindow, after: int) -> Navigation | None:
     """The last move of the main frame inside the window."""
     moves = window.navigations[after:]
     if not moves:
@@ -134,22 +133,32 @@ class Judgement:
     waited_for_navigation: bool = False
 
 
+def _dispatch(proof: DispatchProof) -> Dispatch:
+    match proof:
+        case "none":
+            return "not_dispatched"
+        case "assumed":
+            return "assumed"
+        case "event" | "host":
+            return "dispatched"
+
+
 def build_report(
     prepared: Prepared, observation: Observation, window: HostWindow, page: tuple[int, str], known: Judgement
 ) -> ActionReport:
     """Put the parts together; `page` is the tab's revision and address now."""
     rev, url = page
-    navigation = navigation_of(window)
-    host = set(observation.host_events) | {f"dialog:{dialog.type}" for dialog in window.dialogs}
-    proof = dispatch_proof(observation.proof, host)
-    dispatch: Dispatch = {"none": "not_dispatched", "assumed": "assumed"}.get(proof, "dispatched")  # type: ignore[assignment]
+    navigation = navigation_of(window, observation.since.navigations)
+    dispatch = _dispatch(observation.dispatch_proof)
     verdict = known.verdict or _link_verdict(prepared, navigation)
     outcome = judge_outcome(dispatch, effect_word(observation.signs), verdict, known.repeat_safe)
     status, reason = outcome.status, outcome.reason_code
     if verdict == "readback_differs" and reason is None:
         reason = known.differs_reason
     if dispatch != "not_dispatched" and status in ("ok", "partial"):
-        if any(d.type == "confirm" and d.answer == "dismissed" for d in window.dialogs):
+        if window.policy_denied is not None:
+            status, reason = "partial", window.policy_denied.reason_code
+        elif any(d.type == "confirm" and d.answer == "dismissed" for d in window.dialogs[observation.since.dialogs :]):
             status, reason = "partial", "dialog.confirm_dismissed"
         elif known.waited_for_navigation and navigation is None:
             status, reason = "partial", "navigation.not_started"
@@ -159,7 +168,7 @@ def build_report(
         reason_code=reason,
         stage=stage,
         action_dispatched=dispatch != "not_dispatched",
-        dispatch_proof=proof,
+        dispatch_proof=observation.dispatch_proof,
         effect=_effect(observation),
         verify_state=outcome.verify_state,
         retry_advice=outcome.retry_advice,

@@ -12,8 +12,10 @@ from nova_mcp.browser.rules import (
     QUIET_MS,
     WINDOW_MS,
     ActionRequest,
+    DispatchProof,
     Proof,
     Signs,
+    dispatch_proof,
     window_left_ms,
 )
 from nova_mcp.browser.seen import Answer, SeenElement, answer, read_element
@@ -31,22 +33,7 @@ _DEPARTING_MS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
-    """Everything seen between the press and the end of the window."""
-
-    signs: Signs
-    proof: Proof
-    window_ms: int
-    foreign: SeenElement | None = None
-    new_document: bool = False
-
-    @property
-    def host_events(self) -> frozenset[str]:
-        return self.signs.host_channels
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
+class Mark:
     """How much of the host's record lies before the press."""
 
     at_ms: float
@@ -58,9 +45,21 @@ class _Mark:
     popups: int
 
 
-def mark(window: HostWindow) -> _Mark:
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything seen between the press and the end of the window."""
+
+    signs: Signs
+    proof: Proof
+    dispatch_proof: DispatchProof
+    window_ms: int
+    since: Mark
+    foreign: SeenElement | None = None
+
+
+def mark(window: HostWindow) -> Mark:
     """Taken right before the press; everything later may be its effect."""
-    return _Mark(
+    return Mark(
         at_ms=anyio.current_time() * 1000,
         requests=len(window.requests),
         navigations=len(window.navigations),
@@ -74,7 +73,7 @@ def mark(window: HostWindow) -> _Mark:
 class Watch:
     """One action's window."""
 
-    def __init__(self, tab: "Tab", window: HostWindow, prepared: Prepared, since: _Mark) -> None:
+    def __init__(self, tab: "Tab", window: HostWindow, prepared: Prepared, since: Mark) -> None:
         self._tab = tab
         self._window = window
         self._prepared = prepared
@@ -180,7 +179,6 @@ class Watch:
     def _observation(self) -> Observation:
         told = self._told
         host = self._host_channels()
-        moved = "navigation" in host
         page = frozenset(told["channels"]) if told is not None else frozenset[str]()
         # A new document swallows the old one's observer; whatever was seen before that still counts.
         signs = Signs(
@@ -192,12 +190,15 @@ class Watch:
             observer_lost=self._lost,
         )
         foreign = told.get("foreign") if told is not None else None
+        proof = _proof(told)
+        dialogs = {f"dialog:{dialog.type}" for dialog in self._window.dialogs[self._since.dialogs :]}
         return Observation(
             signs=signs,
-            proof=_proof(told),
+            proof=proof,
+            dispatch_proof=dispatch_proof(proof, host | dialogs),
             window_ms=round(self._now_ms() - self._pressed_ms),
+            since=self._since,
             foreign=None if foreign is None else read_element(foreign, self._prepared.frame_id or ""),
-            new_document=moved,
         )
 
 

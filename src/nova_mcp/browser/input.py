@@ -1,6 +1,6 @@
 """Clicking: one element, one trusted press at a tested point, and an honest account of what came of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -16,11 +16,10 @@ from nova_mcp.browser.effects import Observation, Watch, mark
 from nova_mcp.browser.holders import place
 from nova_mcp.browser.host_window import HostWindow, OnDialog
 from nova_mcp.browser.locate import Locator, Prepared, lower, obstructed, prepare
-from nova_mcp.browser.rules import dispatch_proof
 from nova_mcp.browser.seen import answer, read_element
 from nova_mcp.browser.steady import navigating
 from nova_mcp.clock import Ports
-from nova_mcp.errors import Blocked, Precondition
+from nova_mcp.errors import CommitRefused, Precondition
 
 if TYPE_CHECKING:
     from nova_mcp.browser.tab import Tab
@@ -32,7 +31,7 @@ Modifier: TypeAlias = Literal["Alt", "Control", "Meta", "Shift"]
 PRESS_MS: Final = 5000
 
 
-def unobserved(prepared: Prepared) -> None:
+async def unobserved(prepared: Prepared) -> None:
     """For callers that keep no evidence."""
 
 
@@ -49,7 +48,7 @@ class ClickOptions:
     # Set only by callers that hold a contract for the commit.
     allow_commit: bool = False
     # Told right before input is sent, so that a call that dies later is known to have touched the page.
-    on_dispatch: Callable[[Prepared], None] = unobserved
+    on_dispatch: Callable[[Prepared], Awaitable[None]] = unobserved
 
 
 async def click(tab: "Tab", locator: Locator, options: ClickOptions, ports: Ports) -> ActionReport:
@@ -59,18 +58,18 @@ async def click(tab: "Tab", locator: Locator, options: ClickOptions, ports: Port
         try:
             if not options.allow_commit:
                 refuse_commit(prepared, "click", accepts=options.on_dialog == "accept")
-            since = mark(window)
-            options.on_dispatch(prepared)
-            ports.faults.hit("before_dispatch")
             await _aim(tab, locator, prepared)
+            since = mark(window)
+            await options.on_dispatch(prepared)
+            ports.faults.hit("before_dispatch")
             await _press(tab.page, options)
             ports.faults.hit("after_dispatch")
             observation = await Watch(tab, window, prepared, since).observe()
         finally:
             await lower_shield(tab, prepared)
-        await refuse_if_undelivered(tab, locator, observation, window)
+        await refuse_if_undelivered(tab, locator, observation)
         if options.wait_for_navigation:
-            await wait_for_navigation(window, options.navigation_timeout_ms)
+            await wait_for_navigation(window, since.navigations, options.navigation_timeout_ms)
         known = Judgement(waited_for_navigation=options.wait_for_navigation)
         return build_report(prepared, observation, window, (tab.rev, tab.url), known)
 
@@ -83,8 +82,8 @@ def refuse_commit(prepared: Prepared, trigger: Trigger, *, accepts: bool = False
             raise commit_refusal(point)
 
 
-def commit_refusal(point: CommitPoint) -> Blocked:
-    return Blocked(
+def commit_refusal(point: CommitPoint) -> CommitRefused:
+    return CommitRefused(
         "guarded_commit.missing_contract",
         f"This is a commit point ({point.kind}): {point.why}.",
         "Nova does not press controls like this one until it can prove what came of it; leave it to a person.",
@@ -135,10 +134,9 @@ async def lower_shield(tab: "Tab", prepared: Prepared) -> None:
     await lower(tab, (prepared.frame_id, *prepared.holders))
 
 
-async def refuse_if_undelivered(tab: "Tab", locator: Locator, observation: Observation, window: HostWindow) -> None:
+async def refuse_if_undelivered(tab: "Tab", locator: Locator, observation: Observation) -> None:
     """The shield stopped the press, or it never arrived: nothing was touched."""
-    host = set(observation.host_events) | {dialog.type for dialog in window.dialogs}
-    if dispatch_proof(observation.proof, host) != "none":
+    if observation.dispatch_proof != "none":
         return
     if observation.proof.stopped:
         raise await obstructed(tab, locator, observation.foreign)
@@ -151,11 +149,10 @@ def gone(locator: Locator) -> Precondition:
         f"{locator.spoken} was gone when the press arrived.",
         "Call nova.perceive again.",
         stage="dispatch",
+        action_dispatched=False,
     )
 
 
-async def wait_for_navigation(window: HostWindow, timeout_ms: int) -> None:
-    """Until the main frame moves, or the time is over."""
-    deadline = anyio.current_time() + timeout_ms / 1000
-    while not window.navigations and (left := deadline - anyio.current_time()) > 0:
-        await window.wait_change(left * 1000)
+async def wait_for_navigation(window: HostWindow, before: int, timeout_ms: int) -> None:
+    """Until the main frame has moved more often than before the press, or the time is over."""
+    await window.wait_for(lambda: len(window.navigations) > before, timeout_ms)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psutil
 
+from nova_mcp.processes import living, started_ms
+
 FOLDER = "browsers"
-# The kernel's start time is stable, its conversion to a float is not.
-SAME_START_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class ProcessMark:
     """A process that cannot be confused with a later one of the same number."""
 
     pid: int
-    started: float
+    started_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class BrowserNote:
 
 def mark(pid: int) -> ProcessMark | None:
     try:
-        return ProcessMark(pid, psutil.Process(pid).create_time())
+        return ProcessMark(pid, started_ms(psutil.Process(pid)))
     except psutil.Error:
         return None
 
@@ -45,8 +45,8 @@ def write_note(data_dir: Path, server_id: str, browser_pid: int) -> Path | None:
     path = folder / f"{server_id}.json"
     draft = path.with_suffix(".tmp")
     body = {
-        "server": {"pid": server.pid, "started": server.started},
-        "browser": {"pid": browser.pid, "started": browser.started},
+        "server": {"pid": server.pid, "startedMs": server.started_ms},
+        "browser": {"pid": browser.pid, "startedMs": browser.started_ms},
     }
     draft.write_text(json.dumps(body), encoding="utf-8")
     draft.replace(path)
@@ -56,7 +56,7 @@ def write_note(data_dir: Path, server_id: str, browser_pid: int) -> Path | None:
 def read_note(path: Path) -> BrowserNote | None:
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
-        marks = [ProcessMark(int(body[who]["pid"]), float(body[who]["started"])) for who in ("server", "browser")]
+        marks = [ProcessMark(int(body[who]["pid"]), int(body[who]["startedMs"])) for who in ("server", "browser")]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return BrowserNote(*marks)
@@ -65,9 +65,7 @@ def read_note(path: Path) -> BrowserNote | None:
 def alive(process: ProcessMark) -> psutil.Process | None:
     """The very process that was marked, if it still runs."""
     try:
-        found = psutil.Process(process.pid)
-        same = abs(found.create_time() - process.started) <= SAME_START_S
-        return found if same and found.status() != psutil.STATUS_ZOMBIE else None
+        return living(process.pid, process.started_ms)
     except psutil.Error:
         return None
 

@@ -311,6 +311,7 @@ async def obstructed(tab: "Tab", locator: Locator, blocker: SeenElement | None) 
         "Deal with the element named in obstructedBy, then call again.",
         stage="actionability",
         details={"obstructedBy": by} if by is not None else None,
+        action_dispatched=False,
     )
 
 

@@ -1,6 +1,6 @@
 """Typing: trusted input into one field, read back before anything is claimed or sent."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -47,7 +47,7 @@ class TypeOptions:
     on_dialog: OnDialog = "dismiss"
     prompt_text: str | None = None
     allow_commit: bool = False
-    on_dispatch: Callable[[Prepared], None] = unobserved
+    on_dispatch: Callable[[Prepared], Awaitable[None]] = unobserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,11 @@ class _Entry:
     prepared: Prepared
     window: HostWindow
     ports: Ports
+    # Whether input has been sent: from then on the page counts as touched.
+    sending: bool = False
 
     async def run(self) -> ActionReport:
         since = mark(self.window)
-        self.options.on_dispatch(self.prepared)
-        self.ports.faults.hit("before_dispatch")
         used, back = await self._enter_text()
         self.ports.faults.hit("after_dispatch")
         if self.options.press_enter and back.matches:
@@ -120,9 +120,9 @@ class _Entry:
         if not back.matches and self._nothing_to_do(back):
             back = replace(back, matches=True)
         if not back.matches:
-            await refuse_if_undelivered(self.tab, self.locator, observation, self.window)
+            await refuse_if_undelivered(self.tab, self.locator, observation)
         if self.options.wait_for_navigation:
-            await wait_for_navigation(self.window, self.options.navigation_timeout_ms)
+            await wait_for_navigation(self.window, since.navigations, self.options.navigation_timeout_ms)
         known = Judgement(
             verdict=self._verdict(back),
             repeat_safe=self.options.clear and not self.options.press_enter,
@@ -163,6 +163,10 @@ class _Entry:
                 "Click it first, or choose the field behind it.",
                 stage="actionability",
             )
+        if not self.sending:
+            self.sending = True
+            await self.options.on_dispatch(self.prepared)
+            self.ports.faults.hit("before_dispatch")
         if not told["caret"]:
             await self._keys("End")
         return told

@@ -13,6 +13,7 @@ from nova_mcp.clock import Ports
 from nova_mcp.observation import store
 from nova_mcp.observation.model import CallRecord, Link, ServerId
 from nova_mcp.observation.store import ServerInfo, ServerRow, StoredCall
+from nova_mcp.processes import living, started_ms
 from nova_mcp.storage.engine import Database
 
 Also = Callable[[Connection, CallRecord, Link], None]
@@ -20,7 +21,6 @@ Also = Callable[[Connection, CallRecord, Link], None]
 # A process on a machine that cannot be looked at counts as gone after this long without a sign of life.
 FOREIGN_SILENCE_MS = 15 * 60_000
 HEARTBEAT_S = 120
-_START_TOLERANCE_MS = 2_000
 
 
 class Recorder:
@@ -101,12 +101,11 @@ def host_identity() -> str:
 
 def describe_server(server_id: ServerId, started_at_ms: int, version: str) -> ServerInfo:
     """This process, as other servers will look it up."""
-    process = psutil.Process()
     return ServerInfo(
         server_id=server_id,
         started_at_ms=started_at_ms,
         pid=os.getpid(),
-        process_started_ms=_started_ms(process),
+        process_started_ms=started_ms(psutil.Process()),
         host=host_identity(),
         version=version,
     )
@@ -117,29 +116,6 @@ def process_alive(server: ServerRow, now_ms: int, here: str) -> bool:
     if server.host != here:
         return now_ms - server.last_seen_ms < FOREIGN_SILENCE_MS
     try:
-        process = psutil.Process(server.pid)
-        started_ms = _started_ms(process)
-        running = process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+        return living(server.pid, server.process_started_ms) is not None
     except psutil.AccessDenied:
         return True
-    # A process id is used again some day; the start time is not, up to the rounding of the kernel's clock.
-    return running and abs(started_ms - server.process_started_ms) <= _START_TOLERANCE_MS
-
-
-def _started_ms(process: psutil.Process) -> int:
-    """When a process began, counted from the machine's boot where the kernel says so.
-
-    A date would move with the clock: a server that lives would look like another process once the clock was set.
-    """
-    try:
-        # The name may hold blanks and brackets, so the fields are counted from its last bracket.
-        fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
-        return int(fields.split()[19]) * 1000 // os.sysconf("SC_CLK_TCK")
-    except FileNotFoundError:
-        if Path("/proc/self/stat").exists():
-            raise psutil.NoSuchProcess(process.pid) from None
-    except (OSError, ValueError, IndexError):
-        pass
-    return int(process.create_time() * 1000)

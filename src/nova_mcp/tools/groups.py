@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from nova_mcp.browser.locate import Locator
 from nova_mcp.policy import Malformed, NavigationPolicy, judge_url
 from nova_mcp.tools.spec import Params
 
@@ -36,6 +37,11 @@ class LocatorParams(Params):
     frame_id: str | None = Field(None, min_length=1, max_length=200)
     nth: int | None = Field(None, ge=0, le=999)
 
+    def locator(self) -> Locator | None:
+        if self.selector is None and self.ref is None:
+            return None
+        return Locator(self.selector, self.ref, self.frame_id, self.nth)
+
     def _check_locator(self, *, required: bool) -> None:
         given = (self.selector is not None) + (self.ref is not None)
         if given > 1 or (required and given == 0):
@@ -45,6 +51,9 @@ class LocatorParams(Params):
 
 
 class OneElementParams(LocatorParams):
+    def element(self) -> Locator:
+        return Locator(self.selector, self.ref, self.frame_id, self.nth)
+
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
         self._check_locator(required=True)
@@ -66,7 +75,6 @@ class ActParams(Params):
     navigation_timeout_ms: int = Field(10_000, ge=0, le=60_000)
     on_dialog: OnDialog = "dismiss"
     prompt_text: str | None = Field(None, max_length=1000)
-    output_detail: OutputDetail = "compact"
 
     @model_validator(mode="after")
     def _prompt_needs_accept(self) -> Self:

@@ -8,12 +8,14 @@ from pydantic import Field
 from nova_mcp.browser import navigation
 from nova_mcp.browser.navigation_report import LoadOptions, LoadState, NavigationReport
 from nova_mcp.browser.tab import Tab
-from nova_mcp.errors import FAMILIES, NovaError, Stopped
+from nova_mcp.errors import FAMILIES, NovaError, Precondition, Stopped
 from nova_mcp.observation.model import Json
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.groups import AbsoluteUrl, LoadParams, OutputDetail
+from nova_mcp.tools.groups import AbsoluteUrl, LoadParams
 from nova_mcp.tools.results import ActResult, DialogSeen, DownloadSeen, EffectSeen
-from nova_mcp.tools.spec import AgentParams, TargetParams, maybe, tool
+from nova_mcp.tools.spec import AgentParams, TargetParams, maybe, tool, widened
+from nova_mcp.verification.outcome import Dispatch, Outcome, judge_outcome
+from nova_mcp.verification.outcome import EffectSeen as Effect
 
 SHOWN_URL = 300
 
@@ -21,7 +23,6 @@ SHOWN_URL = 300
 class NavigateParams(TargetParams, LoadParams):
     url: AbsoluteUrl
     force: bool = Field(default=False, description="leave even if the page asks to stay")
-    output_detail: OutputDetail = "compact"
 
 
 class HistoryParams(TargetParams, LoadParams):
@@ -83,7 +84,9 @@ def _options(p: HistoryParams | NavigateParams) -> LoadOptions:
 def _failure(tab: Tab, report: NavigationReport) -> NovaError:
     """A navigation that brought no page, under the number its reason belongs to."""
     reason = report.reason_code or "navigation.failed"
-    family = Stopped if report.status == "blocked" else next(f for f in FAMILIES if reason in f.reasons)
+    family = next(one for one in FAMILIES if reason in one.reasons)
+    if family is Precondition and report.status == "blocked":
+        family = Stopped
     details: dict[str, Json] = {
         "targetId": tab.target_id,
         "url": report.url,
@@ -121,44 +124,52 @@ def _note(ctx: ToolContext, report: NavigationReport) -> None:
     evidence.action_dispatched = report.dispatched
     if report.status in ("ok", "partial") and report.load_state != "none":
         evidence.flags.add("navigation_committed")
-    evidence.verification = "verified" if report.verified else "uncertain"
+    evidence.verification = _judged(report).verify_state
 
 
-def _fields(tab: Tab, report: NavigationReport) -> dict[str, object]:
-    return {
-        "ok": report.status == "ok",
-        "status": report.status,
-        "target_id": tab.target_id,
-        "url": report.url,
-        "reason_code": report.reason_code,
-        "retryable": report.retry_after_ms is not None,
-        "retry_advice": "do_not_retry" if report.verified else "check_postcondition_first",
-        "action_dispatched": report.dispatched,
-        "dispatch_proof": "host" if report.dispatched else "none",
-        "effect": EffectSeen(observed=report.load_state != "none", channels=["navigation"] if report.verified else []),
-        "verify_state": "verified" if report.verified else "uncertain",
-        "rev": tab.rev,
-        "dialogs": [DialogSeen(type=d.type, message=d.message, answer=d.answer) for d in report.dialogs],
-        "downloads": [DownloadSeen(file_name=d.file_name, state=d.state) for d in report.downloads],
-        "new_tab_ids": list(report.new_tabs),
-        "popups_closed": report.popups_closed,
-        "requested_url": report.requested_url,
-        "title": report.title,
-        "http_status": report.http_status,
-        "redirects": list(report.redirects),
-        "load_state": report.load_state,
-        "page_epoch": report.page_epoch,
-        "message": report.message or None,
-        "hint": report.hint or None,
-        "warnings": list(report.warnings),
-    }
+def _judged(report: NavigationReport) -> Outcome:
+    """Arriving under a status below 400 is proof by itself; anything less is what it looks like."""
+    dispatch: Dispatch = "dispatched" if report.dispatched else "not_dispatched"
+    effect: Effect = "none" if report.load_state == "none" else "error_signal" if report.status != "ok" else "strong"
+    return judge_outcome(dispatch, effect, "readback_match" if report.verified else "none")
 
 
-def _landed(ctx: ToolContext, tab: Tab, report: NavigationReport) -> dict[str, object]:
+def _told(tab: Tab, report: NavigationReport) -> NavigateResult:
+    judged = _judged(report)
+    return NavigateResult(
+        ok=report.status == "ok",
+        status=report.status,
+        target_id=tab.target_id,
+        url=report.url,
+        reason_code=report.reason_code,
+        retryable=report.retry_after_ms is not None,
+        retry_advice=judged.retry_advice,
+        action_dispatched=report.dispatched,
+        dispatch_proof="host" if report.dispatched else "none",
+        effect=EffectSeen(observed=report.load_state != "none", channels=["navigation"] if report.verified else []),
+        verify_state=judged.verify_state,
+        rev=tab.rev,
+        dialogs=[DialogSeen(type=d.type, message=d.message, answer=d.answer) for d in report.dialogs],
+        downloads=[DownloadSeen(file_name=d.file_name, state=d.state) for d in report.downloads],
+        new_tab_ids=list(report.new_tabs),
+        popups_closed=report.popups_closed,
+        requested_url=report.requested_url,
+        title=report.title,
+        http_status=report.http_status,
+        redirects=list(report.redirects),
+        load_state=report.load_state,
+        page_epoch=report.page_epoch,
+        message=report.message or None,
+        hint=report.hint or None,
+        warnings=list(report.warnings),
+    )
+
+
+def _landed(ctx: ToolContext, tab: Tab, report: NavigationReport) -> NavigateResult:
     _note(ctx, report)
     if report.status in ("failed", "blocked"):
         raise _failure(tab, report)
-    return _fields(tab, report)
+    return _told(tab, report)
 
 
 @tool(
@@ -171,12 +182,19 @@ def _landed(ctx: ToolContext, tab: Tab, report: NavigationReport) -> dict[str, o
 )
 async def navigate(ctx: ToolContext, p: NavigateParams) -> NavigateResult:
     """Opens a URL in a tab (a new one if you have none) and says how it went: HTTP status, redirects, final URL."""
-    if ctx.evidence.tab is None:
-        await ctx.call.progress(0, None, "starting the browser")
-        ctx.evidence.tab = await ctx.browser.targets.open_tab(ctx.caller)
+    if ctx.evidence.tab is not None:
+        return await _open(ctx, p)
+    await ctx.call.progress(0, None, "starting the browser")
+    ctx.evidence.tab = await ctx.browser.targets.open_tab(ctx.caller)
+    # The pipeline could not lock a tab that did not exist yet.
+    async with ctx.tab.lock.exclusive():
+        return await _open(ctx, p)
+
+
+async def _open(ctx: ToolContext, p: NavigateParams) -> NavigateResult:
     await ctx.call.progress(0, None, "loading")
     report = await _under_way(ctx, navigation.navigate(ctx.tab, p.url, _options(p)))
-    return NavigateResult.model_validate(_landed(ctx, ctx.tab, report))
+    return _landed(ctx, ctx.tab, report)
 
 
 @tool(
@@ -189,7 +207,7 @@ async def navigate(ctx: ToolContext, p: NavigateParams) -> NavigateResult:
 async def back(ctx: ToolContext, p: HistoryParams) -> NavigateResult:
     """Goes one step back in the tab's history."""
     report = await _under_way(ctx, navigation.back(ctx.tab, _options(p)))
-    return NavigateResult.model_validate(_landed(ctx, ctx.tab, report))
+    return _landed(ctx, ctx.tab, report)
 
 
 @tool(
@@ -202,7 +220,7 @@ async def back(ctx: ToolContext, p: HistoryParams) -> NavigateResult:
 async def forward(ctx: ToolContext, p: HistoryParams) -> NavigateResult:
     """Goes one step forward in the tab's history."""
     report = await _under_way(ctx, navigation.forward(ctx.tab, _options(p)))
-    return NavigateResult.model_validate(_landed(ctx, ctx.tab, report))
+    return _landed(ctx, ctx.tab, report)
 
 
 @tool(
@@ -215,7 +233,7 @@ async def forward(ctx: ToolContext, p: HistoryParams) -> NavigateResult:
 async def reload(ctx: ToolContext, p: ReloadParams) -> ReloadResult:
     """Loads the page again. With recover, revives a stalled, crashed or lost tab under the same id."""
     report = await _under_way(ctx, navigation.reload(ctx.tab, _options(p), hard=p.hard, recover=p.recover))
-    return ReloadResult.model_validate({**_landed(ctx, ctx.tab, report), "recovered": report.recovered})
+    return widened(_landed(ctx, ctx.tab, report), ReloadResult, recovered=report.recovered)
 
 
 @tool(
@@ -237,11 +255,11 @@ async def tab_new(ctx: ToolContext, p: TabNewParams) -> TabNewResult:
         else _blank(tab)
     )
     _note(ctx, report)
-    fields = _fields(tab, report)
+    told = widened(_told(tab, report), TabNewResult, activated=p.activate)
     if report.status in ("failed", "blocked"):
         # The tab exists and is told, whatever became of its page.
-        fields |= {"status": "partial", "ok": False}
-    return TabNewResult.model_validate({**fields, "activated": p.activate})
+        return told.model_copy(update={"status": "partial", "ok": False})
+    return told
 
 
 def _blank(tab: Tab) -> NavigationReport:

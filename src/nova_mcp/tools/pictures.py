@@ -10,7 +10,6 @@ from nova_mcp.browser.element_area import element_area
 from nova_mcp.browser.screenshot import INLINE_LIMIT_BYTES, Region, ScreenshotShelf, ShotOptions, capture
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import MaybeElementParams
-from nova_mcp.tools.reading import locator_of
 from nova_mcp.tools.spec import Image, PageResult, Params, TargetParams, maybe, tool
 from nova_mcp.tools.times import utc
 
@@ -110,7 +109,7 @@ async def _options(ctx: ToolContext, p: CaptureParams) -> ShotOptions:
     if p.region is not None:
         clip = Region(p.region.x, p.region.y, p.region.width, p.region.height)
         return ShotOptions(p.format, p.quality, p.max_width, clip=clip)
-    if (locator := locator_of(p)) is None:
+    if (locator := p.locator()) is None:
         return ShotOptions(p.format, p.quality, p.max_width, full_page=p.full_page)
     clip = await element_area(ctx.tab, locator)
     return ShotOptions(p.format, p.quality, p.max_width, clip=clip, in_viewport=True)

@@ -6,12 +6,12 @@ from pydantic import Field
 
 from nova_mcp.browser.action_report import ActionReport, EffectRequest
 from nova_mcp.browser.input import ClickOptions, click
-from nova_mcp.browser.locate import Locator, Prepared
+from nova_mcp.browser.locate import Prepared
 from nova_mcp.browser.text_entry import TypeOptions, type_text
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import ActParams, OneElementParams
 from nova_mcp.tools.results import ActResult, DialogSeen, DownloadSeen, EffectSeen, RequestSeen
-from nova_mcp.tools.spec import GateId, TargetParams, maybe, tool
+from nova_mcp.tools.spec import GateId, TargetParams, maybe, tool, widened
 
 SHOWN_TEXT = 80
 SHOWN_VALUE = 200
@@ -60,7 +60,7 @@ def act_deadline(p: ActParams) -> int:
     return p.timeout_ms + (p.navigation_timeout_ms if p.wait_for_navigation else 0) + 10_000
 
 
-def _witness(ctx: ToolContext, prepared: Prepared) -> None:
+async def _witness(ctx: ToolContext, prepared: Prepared) -> None:
     """Called right before input is sent: from here on the ledger must say that the page was touched."""
     evidence = ctx.evidence
     evidence.action_dispatched = True
@@ -85,38 +85,38 @@ def _request(one: EffectRequest) -> RequestSeen:
     return RequestSeen(method=one.method, path=one.path, status=status, pending=one.status == "pending")
 
 
-def _fields(ctx: ToolContext, report: ActionReport, verb: str) -> dict[str, object]:
+def _told(ctx: ToolContext, report: ActionReport, verb: str) -> ElementResult:
     effect = report.effect
-    return {
-        "ok": report.status == "ok",
-        "status": report.status,
-        "target_id": ctx.tab.target_id,
-        "url": report.url,
-        "reason_code": report.reason_code,
-        "stage": report.stage,
-        "retryable": report.retryable,
-        "retry_advice": report.retry_advice,
-        "action_dispatched": report.action_dispatched,
-        "dispatch_proof": report.dispatch_proof,
-        "effect": EffectSeen(
+    return ElementResult(
+        ok=report.status == "ok",
+        status=report.status,
+        target_id=ctx.tab.target_id,
+        url=report.url,
+        reason_code=report.reason_code,
+        stage=report.stage,
+        retryable=report.retryable,
+        retry_advice=report.retry_advice,
+        action_dispatched=report.action_dispatched,
+        dispatch_proof=report.dispatch_proof,
+        effect=EffectSeen(
             observed=effect.observed,
             channels=list(effect.channels),
             new_text=list(effect.new_text),
             requests=[_request(one) for one in effect.requests],
             window_ms=effect.window_ms,
         ),
-        "verify_state": report.verify_state,
-        "rev": report.rev,
-        "dialogs": [DialogSeen(type=d.type, message=d.message, answer=d.answer) for d in report.dialogs],
-        "new_tab_ids": list(report.new_tab_ids),
-        "popups_closed": report.popups_closed,
-        "downloads": [DownloadSeen(file_name=d.file_name, state=d.state) for d in report.downloads],
-        "element": report.element,
-        "ref_rebound": report.ref_rebound,
-        "ref_drift": report.ref_drift,
-        "http_status": report.navigation.http_status if report.navigation else None,
-        "verb": verb,
-    }
+        verify_state=report.verify_state,
+        rev=report.rev,
+        dialogs=[DialogSeen(type=d.type, message=d.message, answer=d.answer) for d in report.dialogs],
+        new_tab_ids=list(report.new_tab_ids),
+        popups_closed=report.popups_closed,
+        downloads=[DownloadSeen(file_name=d.file_name, state=d.state) for d in report.downloads],
+        element=report.element,
+        ref_rebound=report.ref_rebound,
+        ref_drift=report.ref_drift,
+        http_status=report.navigation.http_status if report.navigation else None,
+        verb=verb,
+    )
 
 
 @tool(
@@ -141,9 +141,9 @@ async def click_selector(ctx: ToolContext, p: ClickParams) -> ElementResult:
         prompt_text=p.prompt_text,
         on_dispatch=lambda prepared: _witness(ctx, prepared),
     )
-    report = await click(ctx.tab, Locator(p.selector, p.ref, p.frame_id, p.nth), options, ctx.ports)
+    report = await click(ctx.tab, p.element(), options, ctx.ports)
     _note(ctx, report)
-    return ElementResult.model_validate(_fields(ctx, report, "clicked"))
+    return _told(ctx, report, "clicked")
 
 
 class TypeParams(TargetParams, OneElementParams, ActParams):
@@ -176,16 +176,17 @@ async def type_selector(ctx: ToolContext, p: TypeParams) -> TypeResult:
         prompt_text=p.prompt_text,
         on_dispatch=lambda prepared: _witness(ctx, prepared),
     )
-    report = await type_text(ctx.tab, Locator(p.selector, p.ref, p.frame_id, p.nth), options, ctx.ports)
+    report = await type_text(ctx.tab, p.element(), options, ctx.ports)
     _note(ctx, report)
     ctx.evidence.flags.add("input_supplied")
     typed = report.typed
     if typed is None:
         raise LookupError("a typing report always says what was typed")
-    extra = {
-        "value_matches": typed.value_matches,
-        "actual_value": None if typed.value_matches else typed.actual_value[:SHOWN_VALUE],
-        "method_used": typed.method_used,
-        "typed_chars": typed.typed_chars,
-    }
-    return TypeResult.model_validate({**_fields(ctx, report, f"typed {typed.typed_chars} characters into"), **extra})
+    return widened(
+        _told(ctx, report, f"typed {typed.typed_chars} characters into"),
+        TypeResult,
+        value_matches=typed.value_matches,
+        actual_value=None if typed.value_matches else typed.actual_value[:SHOWN_VALUE],
+        method_used=typed.method_used,
+        typed_chars=typed.typed_chars,
+    )

@@ -4,19 +4,17 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from nova_mcp.browser.locate import Locator
 from nova_mcp.browser.perception import PageFacts, PerceiveReport, PerceiveRequest, page_facts
 from nova_mcp.browser.perception import perceive as look
 from nova_mcp.browser.reading import ReadRequest
 from nova_mcp.browser.reading import read_text as read
 from nova_mcp.browser.tab import Tab
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.groups import LocatorParams, MaybeElementParams
+from nova_mcp.tools.groups import MaybeElementParams
 from nova_mcp.tools.spec import PageResult, Part, TargetParams, maybe, tool
 
 PerceiveMode = Literal["summary", "state"]
 ReadScope = Literal["auto", "main", "page"]
-MORE_CHARS = 80
 
 
 class Scroll(Part):
@@ -203,18 +201,12 @@ class ReadTextResult(PageResult):
         return f"{head}\n{self.page_text}\n… more: continuationToken {self.continuation_token}"
 
 
-def locator_of(p: LocatorParams) -> Locator | None:
-    if p.selector is None and p.ref is None:
-        return None
-    return Locator(p.selector, p.ref, p.frame_id, p.nth)
-
-
 @tool(title="Read text", effect="read", bundles=("core", "page_reading"))
 async def read_text(ctx: ToolContext, p: ReadTextParams) -> ReadTextResult:
     """Reads the visible text of the page or of one element in reading order, with light Markdown."""
     tab = ctx.tab
     tab.require_ready()
-    request = ReadRequest(locator_of(p), p.scope, p.max_chars, p.offset, p.continuation_token, p.include_hidden)
+    request = ReadRequest(p.locator(), p.scope, p.max_chars, p.offset, p.continuation_token, p.include_hidden)
     report = await read(tab, request)
     ctx.evidence.selector = p.selector
     ctx.evidence.flags.add("content_exposed")

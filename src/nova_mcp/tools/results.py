@@ -32,7 +32,7 @@ class DialogSeen(Part):
 
 class DownloadSeen(Part):
     file_name: str
-    state: str = "not_saved"
+    state: str
 
 
 class ActResult(PageResult):

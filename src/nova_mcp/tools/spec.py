@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -95,6 +95,14 @@ class Result(Part):
 
     def images(self) -> tuple[Image, ...]:
         return ()
+
+
+R = TypeVar("R", bound=Result)
+
+
+def widened(base: Result, into: type[R], **more: object) -> R:
+    """The same answer with the fields a more particular tool adds."""
+    return into.model_validate({**dict(base), **more})
 
 
 class PageResult(Result):

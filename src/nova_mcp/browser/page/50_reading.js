@@ -42,12 +42,24 @@ class Sheet {
   }
 }
 
+// The many ways to keep text in a page and out of sight.
+const FADED = /opacity\((?:0(?:\.0\d*)?|[0-4](?:\.\d+)?%)\)/;
+const NO_AREA = /^polygon\((?:(?:evenodd|nonzero),\s*)?(\S+ \S+)(?:,\s*\1)*\)$/;
+const NO_MASK = /^linear-gradient\((?:[^,()]*,\s*)?(?:rgba\(0, 0, 0, 0\)(?: [\d.]+%)?(?:,\s*)?)+\)$/;
+const faded = (style) =>
+  parseFloat(style.opacity) < 0.05 || FADED.test(style.filter) || NO_AREA.test(style.clipPath) ||
+  NO_MASK.test(style.maskImage || "");
+
 const hiddenBox = (el, style) => {
-  if (parseFloat(style.opacity) === 0) return true;
-  if (clippedAway(style)) return true;
+  if (faded(style) || clippedAway(style)) return true;
   const position = style.position;
-  if (position !== "absolute" && position !== "fixed") return false;
   const box = boxOf(el);
+  const flat = box.width === 0 || box.height === 0;
+  if (flat && style.display !== "inline" && style.display !== "contents") {
+    if (style.transform !== "none" || style.scale !== "none") return true;
+    if (style.overflowX !== "visible" || style.overflowY !== "visible") return true;
+  }
+  if (position !== "absolute" && position !== "fixed") return false;
   if (box.width <= 1 && box.height <= 1 && style.overflow !== "visible") return true;
   return (box.width > 0 || box.height > 0) && offPage(box);
 };
