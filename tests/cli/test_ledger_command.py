@@ -74,3 +74,13 @@ def test_heads_are_printed_as_lines_too(folder: Folder) -> None:
     assert heading.split("\t")[0] == "server"
     assert line.split("\t")[:2] == ["s1", "1"]
     assert line.endswith(link.hash.hex())
+
+
+def test_a_store_without_its_tables_is_told_plainly(folder: Folder) -> None:
+    folder.call()
+    edit(folder, "DROP TABLE ledger_open_intent")
+    edit(folder, "DROP TABLE ledger_body")
+    done = nova_process("ledger", "verify", "--data-dir", folder.path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "does not hold what a Nova store holds" in done.stderr

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,19 +40,29 @@ class Held:
 
 
 @contextmanager
-def small_site() -> Iterator[tuple[str, Held]]:
+def small_site(pages: Mapping[str, str] | None = None) -> Iterator[tuple[str, Held]]:
+    """The counter page everywhere, except where a page or a redirect (`-> address`) is given."""
     held = Held()
+    given = pages or {}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if self.path == "/held":
                 held.asked.set()
                 held.release.wait(LIMIT_S)
+            page = given.get(self.path)
+            if page is not None and page.startswith("-> "):
+                self.send_response(302)
+                self.send_header("Location", page.removeprefix("-> "))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            body = PAGE if page is None else page.encode()
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(PAGE)))
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(PAGE)
+            self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             return

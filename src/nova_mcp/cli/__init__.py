@@ -11,7 +11,12 @@ def main() -> None:
         raise SystemExit(run(sys.argv[2:]))
     from nova_mcp.cli.commands import app
 
-    app()
+    try:
+        app()
+    except OSError as error:
+        # Whoever reads our output went away, or its disk is full; a stack trace would not help either.
+        sys.stderr.write(f"nova: {error.strerror or error}\n")
+        raise SystemExit(1) from None
 
 
 def serve_main() -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note
 from nova_mcp.settings import Settings
@@ -47,3 +47,9 @@ def opened(settings: Settings, *, create: bool = False) -> Iterator[Database]:
             yield database
         except StoreUnavailable as error:
             fail(error.message, error.hint, EXIT_FAILED)
+        except DBAPIError as error:
+            fail(
+                f"the store does not hold what a Nova store holds: {error.orig}",
+                "a table was removed or changed from outside; restore a copy",
+                EXIT_FAILED,
+            )
