@@ -1,0 +1,114 @@
+"""How well a piece of work is proven by what was observed: strong, weak, none or unknown; pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from nova_mcp.observation.rules import VisitWindow
+
+GradeName = Literal["strong", "weak", "none", "unknown"]
+LocatorKind = Literal["url", "selector"]
+EvidenceMode = Literal["require_observed", "require_strong"]
+
+STRONG_DWELL_MS: Final = 1_000
+TOP_EXCEPTIONS: Final = 10
+# Calls that show an agent what a page says; `search_text` counts with a hit, `perceive` beyond a glance.
+_READING: Final = frozenset({"nova.read_text", "nova.extract_table", "nova.coverage_scan"})
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    name: GradeName
+    reason_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenWindow:
+    """A visit that matches what is graded, and whether its document can be believed."""
+
+    window: VisitWindow
+    error_page: bool = False
+    agent_scripted: bool = False
+
+    @property
+    def proves(self) -> bool:
+        read = self.window.reads >= 1 and self.window.dwell_ms >= STRONG_DWELL_MS
+        return read and not self.error_page and not self.agent_scripted
+
+
+def is_read_like(tool_name: str, *, mode: str | None = None, hits: int = 0) -> bool:
+    if tool_name == "nova.perceive":
+        return mode != "state"
+    return tool_name in _READING or (tool_name == "nova.search_text" and hits > 0)
+
+
+def grade(locator: LocatorKind | None, windows: Sequence[SeenWindow], *, ledger_complete: bool) -> Grade:
+    """The first row that applies decides; a gap in the ledger turns `none` into `unknown` and nothing else."""
+    if locator is None:
+        return Grade("unknown", "no_locator")
+    if not windows:
+        return Grade("none", "no_matching_observation") if ledger_complete else Grade("unknown", "ingestion_incomplete")
+    if locator == "selector":
+        return Grade("weak", "locator_weak_only")
+    if any(seen.proves for seen in windows):
+        return Grade("strong")
+    return Grade("weak", _weakness(windows))
+
+
+def _weakness(windows: Sequence[SeenWindow]) -> str:
+    believable = [seen for seen in windows if not seen.error_page and not seen.agent_scripted]
+    if not believable:
+        return "error_page" if any(seen.error_page for seen in windows) else "agent_scripted"
+    return "dwell_too_short" if any(seen.window.reads for seen in believable) else "no_read"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A unit an agent says it has checked, with the grade of what was seen of it."""
+
+    unit_key: str
+    grade: Grade
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSummary:
+    """Claims held against observations."""
+
+    claimed_checked: int
+    observed_checked: int
+    strong: int
+    weak: int
+    none: int
+    unknown: int
+    gap_percent: float
+    ingestion_complete: bool
+    top_exceptions: tuple[Claimed, ...] = ()
+
+
+def summarize(
+    claims: Iterable[Claimed], mode: EvidenceMode, *, unknown_passes: bool, ledger_complete: bool
+) -> EvidenceSummary:
+    listed = sorted(claims, key=lambda claim: claim.unit_key)
+    count = {name: sum(claim.grade.name == name for claim in listed) for name in ("strong", "weak", "none", "unknown")}
+    accepted: set[GradeName] = {"strong"} if mode == "require_strong" else {"strong", "weak"}
+    if unknown_passes:
+        accepted.add("unknown")
+    short = [claim for claim in listed if claim.grade.name not in accepted]
+    claimed = len(listed)
+    return EvidenceSummary(
+        claimed_checked=claimed,
+        observed_checked=claimed - len(short),
+        strong=count["strong"],
+        weak=count["weak"],
+        none=count["none"],
+        unknown=count["unknown"],
+        gap_percent=round(100 * len(short) / claimed, 1) if claimed else 0.0,
+        ingestion_complete=ledger_complete,
+        top_exceptions=tuple(short[:TOP_EXCEPTIONS]),
+    )
+
+
+def gap_refused(summary: EvidenceSummary, max_gap_percent: int) -> bool:
+    """In whole numbers, so that no rounding decides."""
+    missing = summary.claimed_checked - summary.observed_checked
+    return 100 * missing > max_gap_percent * summary.claimed_checked
