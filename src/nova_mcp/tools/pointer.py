@@ -1,19 +1,25 @@
 """Acting on one element: click it, type into it."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
 
 from nova_mcp.browser.action_report import ActionReport, EffectRequest
 from nova_mcp.browser.input import ClickOptions, click
+from nova_mcp.browser.lines import one_line, quoted
 from nova_mcp.browser.locate import Prepared
 from nova_mcp.browser.text_entry import TypeOptions, type_text
+from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import ActParams, OneElementParams
 from nova_mcp.tools.results import ActResult, DialogSeen, DownloadSeen, EffectSeen, RequestSeen
 from nova_mcp.tools.spec import GateId, TargetParams, maybe, tool, widened
 
 SHOWN_TEXT = 80
+TEXT_TOKENS = 60
+ELEMENT_TOKENS = 25
+SEPARATOR = " · "
 SHOWN_VALUE = 200
 ACTING_GATES: tuple[GateId, ...] = ("claim.owner", "setup.shared_agent_id", "safety.perceive_first")
 
@@ -32,15 +38,24 @@ class ElementResult(ActResult):
     verb: str = Field(exclude=True)
 
     def text(self) -> str:
-        parts = [f"{self.verb} {self.element[:SHOWN_TEXT]}"]
-        parts += [f"{one.method} {one.path[:60]} {_came_back(one)}" for one in self.effect.requests[:2]]
+        """One line within the budget: what was done and how sure it is always stand, the rest as far as it fits."""
+        head = f"{self.verb} {fit_tokens(self.element, ELEMENT_TOKENS)}"
+        verdict = self.verify_state if self.reason_code is None else f"{self.verify_state}: {self.reason_code}"
+        shown = [head, verdict]
+        for part in self._details():
+            longer = [*shown[:-1], part, verdict]
+            if estimate_tokens(SEPARATOR.join(longer)) <= TEXT_TOKENS:
+                shown = longer
+        return SEPARATOR.join(shown)
+
+    def _details(self) -> Iterator[str]:
+        """What happened, most telling first; text of the page is quoted and stays on one line."""
+        yield from (f"{dialog.type} {dialog.answer}" for dialog in self.dialogs[:2])
+        yield from (f"new tab {tab_id}" for tab_id in self.new_tab_ids[:2])
+        yield from (f"{one.method} {one_line(one.path, 60)} {_came_back(one)}" for one in self.effect.requests[:2])
         if "navigation" in self.effect.channels or "url_changed" in self.effect.channels:
-            parts.append(f"now {self.url[:SHOWN_TEXT]}")
-        parts += [f'"{line[:SHOWN_TEXT]}"' for line in self.effect.new_text[:1]]
-        parts += [f"{dialog.type} {dialog.answer}" for dialog in self.dialogs[:2]]
-        parts += [f"new tab {tab_id}" for tab_id in self.new_tab_ids[:2]]
-        parts.append(self.verify_state if self.reason_code is None else f"{self.verify_state}: {self.reason_code}")
-        return " · ".join(parts)
+            yield f"now {one_line(self.url, SHOWN_TEXT)}"
+        yield from (quoted(line, SHOWN_TEXT) for line in self.effect.new_text[:1])
 
 
 class TypeResult(ElementResult):

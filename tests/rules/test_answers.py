@@ -1,0 +1,44 @@
+"""Text answers stay within their budgets and on one line, whatever a page says."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nova_mcp.tokens import estimate_tokens
+from nova_mcp.tools.pointer import TEXT_TOKENS, ElementResult
+from nova_mcp.tools.results import DialogSeen, EffectSeen, RequestSeen
+
+ANY = st.text(max_size=300)
+
+
+@given(
+    element=ANY,
+    url=ANY,
+    texts=st.lists(ANY, max_size=3),
+    paths=st.lists(ANY, max_size=3),
+    dialogs=st.integers(0, 3),
+    moved=st.booleans(),
+    reason=st.sampled_from([None, "action.no_effect_observed", "dialog.confirm_dismissed"]),
+)
+def test_a_click_is_told_in_sixty_tokens_with_its_verdict(element, url, texts, paths, dialogs, moved, reason):
+    told = ElementResult(
+        target_id="tab_1",
+        url=url,
+        reason_code=reason,
+        action_dispatched=True,
+        dispatch_proof="event",
+        effect=EffectSeen(
+            observed=True,
+            channels=["navigation"] if moved else [],
+            new_text=texts,
+            requests=[RequestSeen(method="POST", path=path, status=201) for path in paths],
+        ),
+        verify_state="likely",
+        rev=1,
+        dialogs=[DialogSeen(type="confirm", message="sure?", answer="dismissed")] * dialogs,
+        element="".join(c for c in element if c.isprintable()),
+        verb="clicked",
+    ).text()
+    assert estimate_tokens(told) <= TEXT_TOKENS
+    assert told.startswith("clicked")
+    assert len(told.splitlines()) == 1
+    assert told.endswith("likely" if reason is None else f"likely: {reason}")
