@@ -133,6 +133,28 @@ async def test_a_client_that_leaves_in_mid_call_is_recorded(era: str, tmp_path: 
     assert (record.tool_name, record.outcome.kind) == ("nova.navigate", "cancelled")
 
 
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_a_client_that_closes_its_pipe_in_mid_call_is_recorded(era: str, tmp_path: Path) -> None:
+    with small_site() as (base, held):
+        async with anyio.create_task_group() as group:
+
+            async def leave() -> None:
+                async with real_stdio(tmp_path, era) as client:
+                    group.start_soon(close_when_asked)
+                    await client.call_tool("nova.navigate", {"url": f"{base}/held", "timeoutMs": 60_000})
+
+            async def close_when_asked() -> None:
+                assert await anyio.to_thread.run_sync(held.asked.wait, 60)
+                group.cancel_scope.cancel()
+
+            group.start_soon(leave)
+    (record,) = records(tmp_path)
+    assert record.tool_name == "nova.navigate"
+    assert record.outcome.kind in ("cancelled", "failed")
+    assert record.outcome.action_dispatched is True
+    assert findings(tmp_path) == []
+
+
 async def test_a_server_that_is_told_to_end_in_mid_call_records_the_call(tmp_path: Path) -> None:
     with small_site() as (base, held):
         async with anyio.create_task_group() as group:

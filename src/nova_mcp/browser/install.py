@@ -35,7 +35,7 @@ def system_commands(which: Callable[[str], str | None], uid: int | None) -> list
     if which("apt-get"):
         return [
             [*become, "apt-get", "update", "-qq"],
-            [*become, "apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-liberation"],
+            [*become, "apt-get", "install", "-y", "-qq", "chromium", "fonts-liberation"],
         ]
     if which("dnf"):
         return [[*become, "dnf", "install", "-y", "chromium"]]
