@@ -1,9 +1,9 @@
-"""`python -m bench [name] [--long]`: run one measurement, or all of them in their short form."""
+"""`python -m bench [name] [--long] [--trials=…]`: run one measurement, or all of them in their short form."""
 
 import importlib
 import sys
 
-NAMES = ("pipeline", "kill")
+NAMES = ("pipeline", "kill", "truth", "duplicates", "verdicts", "miniwob", "django_admin")
 
 
 def main() -> int:

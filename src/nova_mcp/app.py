@@ -20,14 +20,22 @@ from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.call import Parts, Pipeline
 from nova_mcp.pipeline.endings import store_failed
 from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
+from nova_mcp.pipeline.redacting import redacted_resource
 from nova_mcp.pipeline.resources import Resources
 from nova_mcp.pipeline.running import shutting_down
 from nova_mcp.policy import NavigationPolicy
+from nova_mcp.secrets.store import open_secrets
 from nova_mcp.server.backend import Health
+from nova_mcp.server.logs import hide_in_logs
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.catalogue import load_catalogue
+from nova_mcp.verification.coordinator import Coordinator
+from nova_mcp.verification.goal_store import renew_after_act
+from nova_mcp.verification.goals import Goals
+from nova_mcp.verification.store import forgetting, settle_recovered
+from nova_mcp.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +73,14 @@ class Nova:
         )
         self._background = [asyncio.create_task(_keep_running(loop)) for loop in loops]
         self._closed = False
+        self._uncover = hide_in_logs(parts.secrets.redactor.text)
 
     async def call(self, request: CallRequest) -> Answer:
         return await self._pipeline.run(request)
 
     async def read_resource(self, uri: str, principal: str) -> ResourceContent | None:
-        return await self._resources.read(uri, principal)
+        content = await self._resources.read(uri, principal)
+        return None if content is None else redacted_resource(content, self._parts.secrets.redactor)
 
     async def warm(self) -> None:
         """Start the browser's driver, so that the first page comes sooner."""
@@ -95,6 +105,7 @@ class Nova:
             await self._parts.recorder.stop(reason)
         with anyio.CancelScope(shield=True):
             await self._db.close()
+        self._uncover()
 
 
 async def _keep_running(loop: Loop) -> None:
@@ -127,15 +138,16 @@ async def build(settings: Settings, ports: Ports | None = None) -> Nova:
 
 async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
     server_id = ServerId(ports.ids.token(16))
-    recorder = Recorder(db, ports, server_id)
+    recorder = Recorder(db, ports, server_id, also=(settle_recovered, renew_after_act))
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
     policy = navigation_policy(settings)
+    secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
     browser = Browser(
         settings.browser,
-        BrowserHome(settings.data_dir, server_id),
-        StoredJournal(db, server_id, keep_raw_urls=settings.keep_raw_urls),
+        BrowserHome(settings.data_dir, server_id, keep_first=not settings.browser.ephemeral),
+        StoredJournal(db, server_id, keep_raw_urls=settings.keep_raw_urls, redactor=secrets.redactor),
         policy,
         ports,
     )
@@ -147,8 +159,15 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         catalogue=catalogue,
         recorder=recorder,
         browser=browser,
+        verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
+        secrets=secrets,
         admission=Admission(settings, policy, ports.clock),
         listed=catalogue.listed(settings.tools),
     )
-    janitor = Janitor(db, ports.clock, retention_policy(settings.retention))
+    janitor = Janitor(
+        db,
+        ports.clock,
+        retention_policy(settings.retention),
+        chores=[forgetting(settings.retention.transition_days)],
+    )
     return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run])

@@ -127,7 +127,9 @@ class NotFound(NovaError):
             "ref.stale",
             "ref.stale_document",
         }
-        | {"snapshot.expired", "screenshot.not_capturable"}
+        | {"snapshot.expired", "screenshot.not_capturable", "secret.not_found", "goal.not_found"}
+        | {"action.no_input_field", "action.no_send_control", "option.not_found"}
+        | {"upload.not_found"}
     )
 
 
@@ -140,6 +142,11 @@ class Precondition(NovaError):
         | {"action.disabled", "action.unstable", "action.not_visible", "navigation.beforeunload_blocked"}
         | {"navigation.cannot_go_back", "navigation.cannot_go_forward", "reload.not_needed", "type.not_editable"}
         | {"read.source_changed", "loop.same_action", "tab.limit_reached", "sandbox.limit_reached"}
+        | {"guarded_commit.precondition_failed", "guarded_commit.precondition_error"}
+        | {"guarded_commit.duplicate_suspected", "guarded_commit.dispatch_prepare_rejected"}
+        | {"option.disabled", "option.not_applied", "upload.type_not_accepted", "upload.multiple_not_allowed"}
+        | {"upload.not_file_input"}
+        | {"guarded_commit.postcondition_failed", "goal.terminal"}
     )
 
 
@@ -147,6 +154,12 @@ class Stopped(Precondition):
     """The page itself holds the call back, so the answer is `blocked`, not `failed`."""
 
     status = "blocked"
+
+
+class Repeated(Stopped):
+    """Doing it again could do it twice, so the page has to be looked at first."""
+
+    untouched_advice = "check_postcondition_first"
 
 
 class Unavailable(NovaError):
@@ -157,6 +170,7 @@ class Unavailable(NovaError):
         {"browser.not_found", "browser.launch_failed", "browser.restart_limit", "sandbox.node_lost", "tab.crashed"}
         | {"tab.lost", "tab.busy", "cdp.renderer_stalled", "page.navigating", "dialog.storm", "navigation.failed"}
         | {"navigation.timeout", "call.deadline", "store.unavailable", "server.shutting_down"}
+        | {"guarded_commit.coordinator_busy", "human.unavailable"}
     )
 
 
@@ -190,8 +204,18 @@ class PolicyDenied(NovaError):
             "policy.private_network",
             "policy.file_denied",
             "feature.disabled",
+            "secret.host_mismatch",
+            "secret.insecure_origin",
+            "upload.path_not_allowed",
         }
     )
+
+
+class Killed(PolicyDenied):
+    """The operator has switched commits off, everywhere or on this site."""
+
+    gate_id = "safety.kill_switch"
+    reasons = frozenset({"guarded_commit.kill_switch_global", "guarded_commit.kill_switch_domain"})
 
 
 class ClaimMismatch(NovaError):

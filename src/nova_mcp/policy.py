@@ -41,7 +41,7 @@ class NavigationPolicy:
 
     def __post_init__(self) -> None:
         for pattern in (*self.allow_hosts, *self.deny_hosts):
-            if _host_pattern(pattern) is None:
+            if not is_host_pattern(pattern):
                 raise ValueError(f"not a host pattern: {pattern!r}")
         for root in self.allow_file_roots:
             if not PurePosixPath(root).is_absolute():
@@ -96,7 +96,13 @@ def _host_pattern(pattern: str) -> tuple[bool, str] | None:
     return None if host is None else (below, host.removesuffix("."))
 
 
-def _matches(host: str, patterns: tuple[str, ...]) -> bool:
+def is_host_pattern(text: str) -> bool:
+    """Whether a text is an exact host or `*.domain`."""
+    return _host_pattern(text) is not None
+
+
+def host_matches(host: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a canonical host is one of the patterns or lies below one."""
     for pattern in patterns:
         parsed = _host_pattern(pattern)
         if parsed is None:
@@ -108,13 +114,13 @@ def _matches(host: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _judge_host(host: str, policy: NavigationPolicy) -> Denied | None:
-    if _matches(host, policy.deny_hosts):
+    if host_matches(host, policy.deny_hosts):
         return Denied(
             "policy.host_denied",
             f"The host {_quoted(host)} is on the deny list.",
             "Use another site, or ask the operator to change deny_hosts.",
         )
-    if policy.allow_hosts and not _matches(host, policy.allow_hosts):
+    if policy.allow_hosts and not host_matches(host, policy.allow_hosts):
         return Denied(
             "policy.host_denied",
             f"The host {_quoted(host)} is not on the allow list.",

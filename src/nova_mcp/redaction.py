@@ -4,7 +4,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -107,20 +107,36 @@ def _secret_pattern(value: str) -> str:
 
 
 class SecretFilter:
-    """Known secret values compiled once, to be replaced wherever they turn up."""
+    """Known secret values compiled once, to be replaced wherever they turn up; a name may have had several values."""
 
-    def __init__(self, secrets: Mapping[str, str]) -> None:
-        usable = [(name, value) for name, value in secrets.items() if len(value) >= MIN_SECRET_CHARS]
-        usable.sort(key=lambda pair: (-len(pair[1]), pair[0]))
+    def __init__(self, secrets: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
+        pairs = secrets.items() if isinstance(secrets, Mapping) else secrets
+        usable = [(name, value) for name, value in pairs if len(value) >= MIN_SECRET_CHARS]
+        usable.sort(key=lambda pair: (-len(pair[1]), pair))
         self._names = [name for name, _ in usable]
+        self._values = frozenset(value for _, value in usable)
         self._pattern = re.compile("|".join(f"({_secret_pattern(value)})" for _, value in usable)) if usable else None
+        encoded = (_base64_forms(value.encode("utf-8", "surrogatepass")) for value in self._values)
+        self._plain = tuple(self._values.union(*encoded))
         # An escaped character takes at most twelve characters: a JSON surrogate pair or four encoded bytes.
         self.longest = 12 * max((len(value) for _, value in usable), default=0)
 
+    @property
+    def active(self) -> bool:
+        return self._pattern is not None
+
+    def is_secret(self, text: str) -> bool:
+        """Whether a text is a secret value as it stands, not merely holds one."""
+        return text in self._values
+
     def __call__(self, text: str) -> str:
-        if self._pattern is None:
+        if self._pattern is None or not self._may_hold(text):
             return text
         return self._pattern.sub(self._label, text)
+
+    def _may_hold(self, text: str) -> bool:
+        """A cheap look ahead of the slow one: without a character that escapes, only plain spellings can match."""
+        return any(mark in text for mark in "%\\+") or any(form in text for form in self._plain)
 
     def _label(self, match: re.Match[str]) -> str:
         return f"«secret:{self._names[(match.lastindex or 1) - 1]}»"

@@ -14,6 +14,7 @@ ToolNames = Literal["dotted", "underscore"]
 PrivateNetwork = Literal["deny", "loopback", "lan"]
 
 ENV_PREFIX = "NOVA_"
+SECRET_PREFIX = "NOVA_SECRET_"  # noqa: S105 - the beginning of names, not a secret
 CONFIG_FILE = "nova.toml"
 
 
@@ -41,6 +42,9 @@ class BrowserSettings(Section):
     deny_hosts: tuple[str, ...] = ()
     allow_file_roots: tuple[Path, ...] = ()
     private_network: PrivateNetwork | None = None
+    # Unset: kept on stdio, where one person's client runs the server, and forgotten over HTTP.
+    ephemeral: bool | None = None
+    upload_roots: tuple[Path, ...] | None = None
 
 
 class GateSettings(Section):
@@ -54,6 +58,11 @@ class RetentionSettings(Section):
     ended_days: int = Field(7, ge=0)
     gap_days: int = Field(30, ge=0)
     other_days: int = Field(30, ge=0)
+    transition_days: int = Field(30, ge=0)
+
+
+class ReceiptSettings(Section):
+    pictures: bool = True
 
 
 class HttpSettings(Section):
@@ -81,6 +90,7 @@ class Settings(Section):
     gates: GateSettings = GateSettings()
     retention: RetentionSettings = RetentionSettings()
     http: HttpSettings = HttpSettings()
+    receipts: ReceiptSettings = ReceiptSettings()
 
     @property
     def store_url(self) -> str:
@@ -89,6 +99,12 @@ class Settings(Section):
     @property
     def stop_file(self) -> Path:
         return self.data_dir / "STOP"
+
+    @property
+    def upload_roots(self) -> tuple[Path, ...]:
+        """Folders whose files may be given to pages."""
+        given = self.browser.upload_roots
+        return (self.data_dir / "downloads", self.data_dir / "uploads") if given is None else given
 
 
 # Environment names that do not follow the section path, kept because people know them.
@@ -110,6 +126,12 @@ def _environment_paths() -> dict[str, tuple[str, ...]]:
         else:
             names[f"{ENV_PREFIX}{name}".upper()] = (name,)
     return names
+
+
+def secret_variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The variables that hold secrets; they are no settings, so nothing prints them."""
+    given = os.environ if environ is None else environ
+    return {name: value for name, value in given.items() if name.startswith(SECRET_PREFIX)}
 
 
 def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:

@@ -5,11 +5,10 @@ from urllib.parse import quote
 
 import anyio
 import pytest
+from acting_kit import ClickOptions, TypeOptions, click, type_text
 
-from nova_mcp.browser.input import ClickOptions, click
 from nova_mcp.browser.locate import Locator
 from nova_mcp.browser.perception import PerceiveRequest, perceive
-from nova_mcp.browser.text_entry import TypeOptions, type_text
 from nova_mcp.clock import system_ports
 from nova_mcp.errors import Blocked, NovaError, Precondition, Unavailable
 

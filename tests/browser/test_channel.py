@@ -3,12 +3,8 @@
 import anyio
 import pytest
 
-from nova_mcp.browser.channel import (
-    HOST_MESSAGES_PER_SECOND,
-    DocumentChanged,
-    PageScriptError,
-    parse_message,
-)
+from nova_mcp.browser.channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.messages import HOST_MESSAGES_PER_SECOND, parse_message
 from nova_mcp.browser.targets import Tab
 from nova_mcp.errors import Unavailable
 
@@ -101,7 +97,7 @@ async def test_messages_arrive_and_a_flood_is_cut_by_the_host(tab: Tab) -> None:
     await tab.channel.evaluate(f"for (let i = 0; i < 1000; i++) {SEND}; 1")
     await tab.channel.evaluate("1")
     assert len(got) <= 2 * HOST_MESSAGES_PER_SECOND + 1
-    assert tab.channel.messages_dropped >= 1000 - 2 * HOST_MESSAGES_PER_SECOND
+    assert tab.channel.told.dropped >= 1000 - 2 * HOST_MESSAGES_PER_SECOND
 
 
 @pytest.mark.parametrize(

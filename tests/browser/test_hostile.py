@@ -3,8 +3,8 @@
 from urllib.parse import quote
 
 import pytest
+from acting_kit import ClickOptions, click
 
-from nova_mcp.browser.input import ClickOptions, click
 from nova_mcp.browser.locate import Locator
 from nova_mcp.browser.perception import PerceiveRequest, page_facts, perceive
 from nova_mcp.browser.reading import ReadRequest, read_text

@@ -19,13 +19,13 @@ from nova_mcp.browser.screenshot import (
     Kept,
     Layout,
     Region,
-    ScreenshotShelf,
     Shot,
     ShotOptions,
     capture,
     frame_shot,
     image_size,
     outdated,
+    screenshot_shelf,
 )
 from nova_mcp.browser.targets import Tab
 from nova_mcp.errors import NotFound
@@ -142,7 +142,7 @@ def test_pictures_go_after_a_day_or_when_there_are_too_many() -> None:
 
 
 def test_the_shelf_finds_what_it_keeps_and_nothing_else(tmp_path: Path) -> None:
-    shelf = ScreenshotShelf(tmp_path)
+    shelf = screenshot_shelf(tmp_path)
     shot = Shot(b"abc", "image/png", 1, 1, 1, 1, 1.0, "x")
     now = 1_700_000_000_000
     path = shelf.put("ab12", shot, now)

@@ -3,9 +3,9 @@
 from urllib.parse import quote
 
 import pytest
+from acting_kit import TypeOptions, type_text
 
 from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.text_entry import TypeOptions, type_text
 from nova_mcp.clock import system_ports
 from nova_mcp.errors import Blocked, Precondition
 
@@ -151,3 +151,28 @@ async def test_text_never_lands_in_a_field_that_steals_the_focus(tab, site):
     report = await enter(tab, "#a", "private", method="keys")
     assert not report.typed.value_matches
     assert await tab.page.input_value("#b") == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("date", "2026-11-16"),
+        ("time", "09:30"),
+        ("month", "2026-11"),
+        ("week", "2026-W47"),
+        ("datetime-local", "2026-11-16T09:30"),
+        ("color", "#ff8800"),
+        ("range", "40"),
+    ],
+)
+async def test_fields_of_a_set_form_take_their_value_as_a_whole(tab, site, kind, text):
+    await tab.page.goto(site.url(f"html?body={quote(f'<input id=a type={kind} oninput=n.value=1><input id=n>')}"))
+    report = await enter(tab, "#a", text)
+    assert (report.typed.value_matches, report.verify_state, report.dispatch_proof) == (True, "verified", "event")
+    assert await tab.page.input_value("#n") == "1"
+
+
+async def test_a_value_of_the_wrong_form_is_a_mismatch(tab, site):
+    await tab.page.goto(site.url(f"html?body={quote('<input id=a type=date>')}"))
+    report = await enter(tab, "#a", "16.11.2026")
+    assert (report.typed.value_matches, report.reason_code) == (False, "type.value_mismatch")

@@ -8,6 +8,10 @@ from pathlib import Path
 from cli_kit import DAY_MS, Folder, nova, nova_process
 
 from nova_mcp.clock import SystemClock
+from nova_mcp.observation.model import Caller, ServerId
+from nova_mcp.storage.schema import HEAD
+from nova_mcp.verification.model import Contract
+from nova_mcp.verification.store import NewTransition, Settlement, find_transition, open_transition, settle
 
 
 def old(days: float) -> int:
@@ -23,7 +27,7 @@ def test_upgrade_creates_a_store_and_finds_it_up_to_date_afterwards(tmp_path: Pa
     second = nova_process("db", "upgrade", "--data-dir", tmp_path / "new")
     assert (first.returncode, second.returncode) == (0, 0)
     assert first.stdout == second.stdout
-    assert "schema 0001" in first.stdout
+    assert f"schema {HEAD}" in first.stdout
 
 
 def test_a_dry_run_counts_what_a_prune_then_erases(folder: Folder) -> None:
@@ -108,3 +112,16 @@ def test_an_unknown_kind_of_store_is_a_configuration_mistake(tmp_path: Path) -> 
     done = nova_process("db", "upgrade", "--data-dir", tmp_path, "--store", "oracle://x")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_old_transitions_and_goals_go_with_the_calls(folder: Folder) -> None:
+    for name, days in (("tr_old", 31), ("tr_new", 1)):
+        new = NewTransition(name, Caller("local", "a", ServerId("s1")), "c", "nova.x", None, "o", Contract(), old(days))
+        folder.db.write_sync(open_transition, new)
+        folder.db.write_sync(settle, name, Settlement("verified_success", completed_at_ms=old(days)))
+    would = json.loads(nova("db", "prune", "--dry-run", "--json", "--data-dir", folder.path).stdout)
+    done = nova("db", "prune", "--data-dir", folder.path).stdout
+    assert would["transitions"] == 1
+    assert "1 transitions and goals forgotten (after 30 days)" in done
+    assert folder.db.read_sync(find_transition, None, "tr_old") is None
+    assert folder.db.read_sync(find_transition, None, "tr_new") is not None

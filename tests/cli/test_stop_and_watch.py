@@ -10,6 +10,10 @@ from pathlib import Path
 
 from cli_kit import Folder, command, nova, nova_process
 
+from nova_mcp.cli.questions import Questions
+from nova_mcp.human.mailbox import Mailbox, this_process
+from nova_mcp.human.model import Question
+
 
 def test_stop_sets_the_file_and_resume_takes_it_away(tmp_path: Path) -> None:
     data = tmp_path / "data"
@@ -102,3 +106,102 @@ def test_without_a_terminal_watching_prints_plain_lines(folder: Folder) -> None:
             assert "\x1b" not in line
         finally:
             process.terminate()
+
+
+def ask(data_dir: Path, question_id: str, why: str, asked_at_ms: int = 1) -> Mailbox:
+    mailbox = Mailbox(data_dir)
+    mailbox.post(
+        Question(
+            id=question_id,
+            kind="login",
+            why=why,
+            agent_id="ada",
+            target_id="tab_7",
+            url="https://shop.test/login",
+            asked_at_ms=asked_at_ms,
+            expires_at_ms=asked_at_ms + 1,
+            asker=this_process(),
+        )
+    )
+    return mailbox
+
+
+def test_questions_of_agents_are_shown_while_watching_and_answered_with_a_key(folder: Folder) -> None:
+    mailbox = Mailbox(folder.path)
+    assert not mailbox.attended()
+    with terminal("watch", "--data-dir", folder.path) as (screen, process):
+        screen.wait_for("No calls yet.")
+        assert mailbox.attended()
+        ask(folder.path, "aaaaaaaa", "log in \x1b[31mnow")
+        screen.wait_for("d done")
+        assert "log in \\x1b[31mnow" in screen.text
+        assert "tab_7" in screen.text
+        screen.press("t")
+        screen.wait_for("Return ends it")
+        for key in "qs!":
+            screen.press(key)
+        screen.wait_for("note: qs!")
+        screen.press("\n")
+        screen.wait_for("t note: qs!")
+        ask(folder.path, "bbbbbbbb", "second one", asked_at_ms=2)
+        screen.wait_for("second one")
+        screen.press("d")
+        screen.wait_for("second one")
+        first = mailbox.reply_to("aaaaaaaa")
+        assert first is not None
+        assert (first.resolved, first.note, bool(first.by)) == (True, "qs!", True)
+        screen.press("n")
+        screen.wait_for("No calls yet.")
+        second = mailbox.reply_to("bbbbbbbb")
+        assert second is not None
+        assert (second.resolved, second.note) == (False, None)
+        assert not (folder.path / "STOP").exists()
+        screen.press("q")
+        assert process.wait(timeout=30) == 0
+    assert not mailbox.attended()
+
+
+def test_watching_without_a_terminal_is_nobody_who_could_answer(folder: Folder) -> None:
+    with subprocess.Popen(
+        command("watch", "--data-dir", folder.path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            seen = threading.Event()
+
+            def write() -> None:
+                while not seen.wait(0.1):
+                    folder.call(tool="nova.reload")
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            process.stdout.readline()
+            seen.set()
+            writer.join()
+            assert not Mailbox(folder.path).attended()
+        finally:
+            process.terminate()
+
+
+def test_keys_mean_nothing_to_questions_while_there_are_none(tmp_path: Path) -> None:
+    questions = Questions(tmp_path)
+    questions.refresh()
+    assert not any(questions.take_key(key) for key in "dnt")
+    assert questions.lines(0) == []
+
+
+def test_a_note_can_be_corrected_dropped_and_is_bounded(tmp_path: Path) -> None:
+    ask(tmp_path, "aaaaaaaa", "log in")
+    questions = Questions(tmp_path)
+    questions.refresh()
+    for key in ("t", "a", "b", "\x7f", "\x00", "c"):
+        assert questions.take_key(key)
+    assert (questions.note, questions.writing) == ("ac", True)
+    assert questions.take_key("\x1b")
+    assert (questions.note, questions.writing) == ("", False)
+    for key in ["t", *"x" * 400, "\r", "d"]:
+        assert questions.take_key(key)
+    reply = Mailbox(tmp_path).reply_to("aaaaaaaa")
+    assert reply is not None
+    assert reply.note == "x" * 280
+    assert questions.waiting == []

@@ -18,11 +18,15 @@ from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.call import Parts, Pipeline
 from nova_mcp.pipeline.model import Answer, CallRequest
 from nova_mcp.policy import NavigationPolicy
+from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
 from nova_mcp.tools.spec import ToolSpec
+from nova_mcp.verification.coordinator import Coordinator
+from nova_mcp.verification.goals import Goals
+from nova_mcp.verification.verifier import Verifier
 
 
 class StillClock:
@@ -104,6 +108,8 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                 catalogue,
                 recorder,
                 browser,
+                Verifier(db, recorder, ports, Coordinator(clock), Goals(db, ports)),
+                SecretStore(tmp_path),
                 Admission(settings, policy, clock),
                 catalogue.listed(settings.tools),
             )

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.tokens import estimate_tokens
-from nova_mcp.tools.pointer import TEXT_TOKENS, ElementResult
+from nova_mcp.tools.acts import GUARDED_TOKENS, TEXT_TOKENS, ElementResult
 from nova_mcp.tools.results import DialogSeen, EffectSeen, RequestSeen
 
 ANY = st.text(max_size=300)
@@ -42,3 +42,39 @@ def test_a_click_is_told_in_sixty_tokens_with_its_verdict(element, url, texts, p
     assert told.startswith("clicked")
     assert len(told.splitlines()) == 1
     assert told.endswith("likely" if reason is None else f"likely: {reason}")
+
+
+@given(
+    element=ANY,
+    texts=st.lists(ANY, max_size=3),
+    paths=st.lists(ANY, max_size=3),
+    reason=st.sampled_from(["guarded_commit.postcondition_failed", "guarded_commit.no_signal_yet"]),
+    advice=st.sampled_from(["do_not_retry", "check_postcondition_first", "safe_to_retry"]),
+)
+def test_a_guarded_answer_keeps_to_ninety_tokens_and_says_what_to_do_next(element, texts, paths, reason, advice):
+    told = ElementResult(
+        target_id="tab_1",
+        url="http://127.0.0.1/",
+        status="partial",
+        ok=False,
+        reason_code=reason,
+        retry_advice=advice,
+        action_dispatched=True,
+        dispatch_proof="event",
+        effect=EffectSeen(
+            observed=True,
+            channels=[],
+            new_text=texts,
+            requests=[RequestSeen(method="POST", path=path, status=201) for path in paths],
+        ),
+        verify_state="uncertain",
+        rev=1,
+        element="".join(c for c in element if c.isprintable()),
+        verb="submitted",
+        guarded_commit={"transitionId": "tr_0123456789abcdef0123"},
+        hint="Look at the page with nova.perceive before doing it again.",
+    ).text()
+    assert estimate_tokens(told) <= GUARDED_TOKENS
+    assert len(told.splitlines()) == 1
+    assert reason in told
+    assert f"{advice} tr_0123456789abcdef0123" in told

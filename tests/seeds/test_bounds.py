@@ -15,30 +15,64 @@ CATALOGUE = load_catalogue()
 
 # The smallest call of every tool; a tool that is missing here fails the first test below.
 SMALLEST: dict[str, dict[str, Any]] = {
+    "ask_human": {"why": "log in"},
     "back": {},
     "call": {"tool": "nova.tabs"},
     "capture_screenshot": {},
+    "choose_option": {"selector": "#size", "text": "x"},
     "click_selector": {"selector": "#go"},
+    "file_upload": {"selector": "#file", "paths": ["a.txt"]},
     "forward": {},
+    "goal_register": {"op": "query"},
+    "guarded_login": {},
+    "guarded_send_message": {"text": "x"},
+    "guarded_submit_form": {},
+    "guarded_switch_model": {"model": "x"},
+    "guarded_switch_sandbox": {"workspace": "x"},
+    "hover": {"selector": "#go"},
+    "input_key": {"key": "Enter"},
     "navigate": {"url": "http://127.0.0.1/"},
     "page_info": {},
     "perceive": {},
     "read_text": {},
     "reload": {},
+    "run_sequence": {"steps": [{"tool": "nova.perceive"}]},
     "set_active_tab": {"targetId": "tab_1"},
     "tab_close": {},
     "tab_new": {},
     "tabs": {},
     "tools_bundle": {},
     "type_selector": {"selector": "#name", "text": "x"},
+    "type_selector_secret": {"selector": "#name", "secretName": "shop"},
 }
 
 # Arguments that only make sense together with another one.
 COMPANIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("click_selector", "promptText"): {"onDialog": "accept"},
+    ("input_key", "promptText"): {"onDialog": "accept"},
     ("type_selector", "promptText"): {"onDialog": "accept"},
+    ("guarded_submit_form", "promptText"): {"onDialog": "accept"},
+}
+_CREATE = {"op": "create", "summary": "x"}
+_ANNOTATE = {"op": "annotate", "goalId": "g", "content": "x"}
+COMPANIONS |= {
+    ("goal_register", name): _CREATE
+    for name in (
+        *("summary", "mode", "preconditions", "ownerAgentId", "sidecarSessionId", "leaseMs", "steps"),
+        *("preconditionsJson", "ownerAgent", "ownerSession", "leaseTimeoutMs"),
+    )
+}
+COMPANIONS |= {("goal_register", name): _ANNOTATE for name in ("content", "source")}
+COMPANIONS[("goal_register", "state")] = {"op": "close", "goalId": "g"}
+# What one value of an argument asks for.
+VALUE_COMPANIONS: dict[tuple[str, str], dict[str, Any]] = {
+    ("goal_register", "create"): _CREATE,
+    ("goal_register", "close"): {"goalId": "g", "state": "failed"},
+    ("goal_register", "annotate"): _ANNOTATE,
 }
 REPLACES: dict[str, str] = {"ref": "selector"}
+# Of these exactly one is given.
+WISHES = {"choose_option": frozenset({"text", "value", "index", "texts", "values", "checked"})}
 
 
 def arm_of(field: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
@@ -58,8 +92,12 @@ def call_with(spec: ToolSpec, name: str, value: Any) -> dict[str, Any]:
     base = dict(SMALLEST[spec.name])
     if (replaced := REPLACES.get(name)) is not None:
         base.pop(replaced, None)
+    if name in (wishes := WISHES.get(spec.name, frozenset())):
+        base = {key: given for key, given in base.items() if key not in wishes}
     if name in ("frameId", "nth"):
         base.setdefault("selector", "#go")
+    if name == "op" and isinstance(value, str):
+        base |= VALUE_COMPANIONS.get((spec.name, value), {})
     return {**base, **COMPANIONS.get((spec.name, name), {}), name: value}
 
 

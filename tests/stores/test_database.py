@@ -14,6 +14,9 @@ from sqlalchemy.exc import ProgrammingError
 
 import nova_mcp.browser.journal
 import nova_mcp.observation.store
+import nova_mcp.verification.goal_store
+import nova_mcp.verification.store
+import nova_mcp.verification.switch_store
 from nova_mcp.storage import schema
 from nova_mcp.storage.engine import Database, Tuning
 from nova_mcp.storage.errors import StoreUnavailable
@@ -135,7 +138,14 @@ def test_a_store_without_a_file_is_refused():
 
 
 def test_the_migrations_end_in_exactly_the_tables_the_code_uses(empty_url, open_db):
-    assert nova_mcp.browser.journal.id_counter.metadata is nova_mcp.observation.store.ledger_link.metadata
+    for table in (
+        nova_mcp.browser.journal.id_counter,
+        nova_mcp.observation.store.ledger_link,
+        nova_mcp.verification.goal_store.goal,
+        nova_mcp.verification.store.transition,
+        nova_mcp.verification.switch_store.kill_switch,
+    ):
+        assert table.metadata is schema.metadata
     db = open_db(empty_url)
     assert db.read_sync(lambda conn: compare_metadata(MigrationContext.configure(conn), schema.metadata)) == []
 

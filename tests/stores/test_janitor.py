@@ -1,6 +1,8 @@
 """A running server forgets in time, and the chain still verifies."""
 
-from nova_mcp.observation import store
+import pytest
+
+from nova_mcp.observation import janitor, store
 from nova_mcp.observation.auditor import verify
 from nova_mcp.observation.janitor import STEP, Janitor, retention_policy
 from nova_mcp.observation.rules import DAY_MS
@@ -16,6 +18,21 @@ class Later:
 
     def monotonic_ms(self) -> float:
         return float(self._now_ms)
+
+
+async def test_a_round_does_the_chores_of_others_at_the_time_it_runs(db, monkeypatch):
+    done = []
+    stop = RuntimeError("one round is enough")
+
+    async def sleep(seconds):
+        if done:
+            raise stop
+
+    monkeypatch.setattr(janitor.anyio, "sleep", sleep)
+    keeper = Janitor(db, Later(5_000), retention_policy(RetentionSettings()), [lambda conn, now: done.append(now) or 0])
+    with pytest.raises(RuntimeError, match="one round"):
+        await keeper.run()
+    assert done == [5_000]
 
 
 async def test_a_sweep_erases_what_is_over_in_steps_and_nothing_else(db, build):

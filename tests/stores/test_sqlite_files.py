@@ -10,7 +10,7 @@ import pytest
 from nova_mcp.observation import store
 from nova_mcp.observation.auditor import verify
 from nova_mcp.observation.pruner import erase_bodies
-from nova_mcp.storage import engine, recovery
+from nova_mcp.storage import engine, recovery, schema
 from nova_mcp.storage.engine import Database, Tuning
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.storage.filesystem import Mount, is_network, mount_of, network_file_system, parse_mounts
@@ -126,7 +126,7 @@ def test_servers_starting_together_on_a_damaged_file_all_get_a_store(written, sp
     for worker in workers:
         worker.stdin.write("go\n")
         worker.stdin.flush()
-    assert {worker.communicate(timeout=60)[0] for worker in workers} == {"revision 0001\n"}
+    assert {worker.communicate(timeout=60)[0] for worker in workers} == {f"revision {schema.HEAD}\n"}
     assert len(recovery.past_recoveries(written)) == 1
 
 

@@ -1,11 +1,14 @@
 """The log: one entry is one entry, whatever callers put into it."""
 
+import io
 import logging
 import sys
 
 import pytest
 
-from nova_mcp.server.logs import FORMAT, OneEntry
+from nova_mcp.secrets.model import Secret
+from nova_mcp.secrets.redactor import Redactor
+from nova_mcp.server.logs import FORMAT, OneEntry, hide_in_logs
 
 FORGED = "x\n2026-01-01 00:00:00,000 ERROR nova_mcp: forged\r\x1b[2J\x9b\u202e\u2028y"
 
@@ -35,3 +38,29 @@ def test_the_text_of_an_error_is_indented_under_its_entry() -> None:
 @pytest.mark.parametrize("text", ["plain", "Grüße an 東京", "emoji 🎉"])
 def test_ordinary_text_is_left_alone(text: str) -> None:
     assert _entry(text).endswith(text)
+
+
+def test_no_handler_writes_a_secret_until_hiding_ends() -> None:
+    root, written = logging.getLogger(), io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(OneEntry(FORMAT))
+    root.addHandler(handler)
+    redactor = Redactor()
+    try:
+        end = hide_in_logs(redactor.text)
+        redactor.learn([Secret("s", "hunter2 ä")])
+        logging.getLogger("nova_mcp.x").error("typed %s", "hunter2 ä")
+        broken = "at hunter2%20%C3%A4"
+        try:
+            raise RuntimeError(broken)
+        except RuntimeError:
+            logging.getLogger("other").exception("broke")
+        hidden = written.getvalue()
+        end()
+        logging.getLogger("nova_mcp.x").error("hunter2 ä")
+    finally:
+        root.removeHandler(handler)
+    assert hidden.count("«secret:s»") == 2
+    assert "hunter2" not in hidden
+    assert written.getvalue().endswith("hunter2 ä\n")
+    assert isinstance(handler.formatter, OneEntry)

@@ -1,8 +1,9 @@
 """What an action answers: what reached the page, what was seen, and how sure Nova is."""
 
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from nova_mcp.browser.acting import Acted
 from nova_mcp.browser.effects import MAX_REQUESTS, Observation
 from nova_mcp.browser.host_window import DialogSeen, DownloadSeen, HostWindow
 from nova_mcp.browser.locate import Prepared
@@ -14,7 +15,20 @@ from nova_mcp.browser.rules import (
     same_destination,
 )
 from nova_mcp.errors import RetryAdvice, Stage
-from nova_mcp.verification.outcome import Dispatch, LearningLabel, Verdict, VerifyState, judge_outcome
+from nova_mcp.verification.model import GuardedCommit
+from nova_mcp.verification.outcome import (
+    Dispatch,
+    LearningLabel,
+    Outcome,
+    Verdict,
+    VerifyState,
+    already_done,
+    already_set,
+    judge_outcome,
+)
+
+if TYPE_CHECKING:
+    from nova_mcp.browser.tab import Tab
 
 ReportStatus: TypeAlias = Literal["ok", "partial", "failed", "blocked"]
 
@@ -47,16 +61,6 @@ class Navigation:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
-    """What became of text that was typed."""
-
-    value_matches: bool
-    actual_value: str
-    method_used: Literal["fill", "keys"]
-    typed_chars: int
-
-
-@dataclass(frozen=True, slots=True)
 class ActionReport:
     """The answer of an action, for the agent and for the ledger."""
 
@@ -82,8 +86,7 @@ class ActionReport:
     popups_closed: int = 0
     downloads: tuple[DownloadSeen, ...] = ()
     navigation: Navigation | None = None
-    typed: Typed | None = None
-    details: dict[str, str] = field(default_factory=dict)
+    commit: GuardedCommit | None = None
 
     @property
     def retryable(self) -> bool:
@@ -125,12 +128,13 @@ def _link_verdict(prepared: Prepared, navigation: Navigation | None) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the caller of the report already knows."""
+    """What the caller of the report already knows: a read-back, a contract's verdict, that nothing was to be done."""
 
     verdict: Verdict | None = None
     repeat_safe: bool = False
     differs_reason: str | None = None
-    waited_for_navigation: bool = False
+    already_set: bool = False
+    commit: GuardedCommit | None = None
 
 
 def _dispatch(proof: DispatchProof) -> Dispatch:
@@ -143,47 +147,85 @@ def _dispatch(proof: DispatchProof) -> Dispatch:
             return "dispatched"
 
 
-def build_report(
-    prepared: Prepared, observation: Observation, window: HostWindow, page: tuple[int, str], known: Judgement
-) -> ActionReport:
-    """Put the parts together; `page` is the tab's revision and address now."""
-    rev, url = page
-    navigation = navigation_of(window, observation.since.navigations)
+def _verdict(acted: Acted, known: Judgement, navigation: Navigation | None) -> Verdict:
+    # A value that is not there refutes everything a contract may have seen beside it.
+    if known.verdict == "readback_differs":
+        return "readback_differs"
+    if acted.verdict is not None:
+        return acted.verdict.status
+    return known.verdict or _link_verdict(acted.prepared, navigation)
+
+
+def _judged(acted: Acted, observation: Observation, known: Judgement) -> tuple[Outcome, ReportStatus, str | None]:
+    """The outcome, and what the events around it make of its status and reason."""
+    window, since = acted.window, observation.since
+    navigation = navigation_of(window, since.navigations)
     dispatch = _dispatch(observation.dispatch_proof)
-    verdict = known.verdict or _link_verdict(prepared, navigation)
+    verdict = _verdict(acted, known, navigation)
     outcome = judge_outcome(dispatch, effect_word(observation.signs), verdict, known.repeat_safe)
+    if acted.verdict is not None and known.commit is not None:
+        outcome = replace(outcome, retry_advice=known.commit.retry_advice)
     status, reason = outcome.status, outcome.reason_code
     if verdict == "readback_differs" and reason is None:
         reason = known.differs_reason
-    if dispatch != "not_dispatched" and status in ("ok", "partial"):
-        if window.policy_denied is not None:
-            status, reason = "partial", window.policy_denied.reason_code
-        elif any(d.type == "confirm" and d.answer == "dismissed" for d in window.dialogs[observation.since.dialogs :]):
-            status, reason = "partial", "dialog.confirm_dismissed"
-        elif known.waited_for_navigation and navigation is None:
-            status, reason = "partial", "navigation.not_started"
-    stage: Stage = "dispatch" if dispatch == "not_dispatched" else "done" if status == "ok" else "verify"
-    return ActionReport(
-        status=status,
-        reason_code=reason,
-        stage=stage,
-        action_dispatched=dispatch != "not_dispatched",
-        dispatch_proof=observation.dispatch_proof,
-        effect=_effect(observation),
-        verify_state=outcome.verify_state,
-        retry_advice=outcome.retry_advice,
-        learning_label=outcome.learning_label,
+    if verdict == "indeterminate" and acted.verdict is not None:
+        reason = f"guarded_commit.{acted.verdict.reason}"
+    if dispatch == "not_dispatched" or status not in ("ok", "partial"):
+        return outcome, status, reason
+    if window.policy_denied is not None:
+        return outcome, "partial", window.policy_denied.reason_code
+    # What a contract has proven stands, whatever the page asked on the way.
+    if verdict == "verified_success":
+        return outcome, status, reason
+    if any(d.type == "confirm" and d.answer == "dismissed" for d in window.dialogs[since.dialogs :]):
+        return outcome, "partial", "dialog.confirm_dismissed"
+    if acted.waited_for_navigation and navigation is None:
+        return outcome, "partial", "navigation.not_started"
+    return outcome, status, reason
+
+
+def build_report(acted: Acted, tab: "Tab", known: Judgement) -> ActionReport:
+    """Put the parts together."""
+    prepared, window, observation = acted.prepared, acted.window, acted.observation
+    report = ActionReport(
+        status="ok",
+        reason_code=None,
+        stage="done",
+        action_dispatched=False,
+        dispatch_proof="none",
+        effect=Effect(observed=False),
+        verify_state="verified",
+        retry_advice="do_not_retry",
+        learning_label="none",
         element=prepared.line,
         ref=prepared.ref,
         selector=prepared.selector,
         fingerprint_id=prepared.fingerprint,
-        rev=rev,
-        url=url,
+        rev=tab.rev,
+        url=tab.url,
         ref_rebound=prepared.rebound,
         ref_drift=prepared.drift,
         dialogs=tuple(window.dialogs),
         new_tab_ids=tuple(window.new_tabs),
         popups_closed=window.popups_closed,
         downloads=tuple(window.downloads),
-        navigation=navigation,
+        commit=acted.already_done or known.commit,
+    )
+    if observation is None:
+        outcome = already_done() if acted.already_done is not None else already_set(known.repeat_safe)
+        return replace(report, reason_code=outcome.reason_code, retry_advice=outcome.retry_advice)
+    outcome, status, reason = _judged(acted, observation, known)
+    dispatched = observation.dispatch_proof != "none"
+    return replace(
+        report,
+        status=status,
+        reason_code=reason,
+        stage="dispatch" if not dispatched else "done" if status == "ok" else "verify",
+        action_dispatched=dispatched,
+        dispatch_proof=observation.dispatch_proof,
+        effect=_effect(observation),
+        verify_state=outcome.verify_state,
+        retry_advice=outcome.retry_advice,
+        learning_label=outcome.learning_label,
+        navigation=navigation_of(window, observation.since.navigations),
     )

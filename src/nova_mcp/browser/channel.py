@@ -8,22 +8,16 @@ import anyio
 from playwright.async_api import CDPSession, Error, Frame, Page
 
 from nova_mcp.browser.host_lag import HostLag
+from nova_mcp.browser.messages import BINDING, Listeners, Message, PageMessages
 from nova_mcp.errors import NotFound, Unavailable
 from nova_mcp.observation.model import Json
 
 ChannelState: TypeAlias = Literal["ready", "crashed", "lost", "closed"]
-Message: TypeAlias = dict[str, Json]
 
 WORLD = "nova"
-BINDING = "__novaSend"
-MESSAGE_VERSION = 1
 STALL_MS = 5000
 # Longer than the guard takes to blank a page; what it could not blank by then it has ended.
 HOLD_MS = 9000
-MAX_MESSAGE_CHARS = 64_000
-# The page limits itself to 50 per second. Its windows and ours do not line up, and frames count apart, so the host
-# allows twice that before it drops.
-HOST_MESSAGES_PER_SECOND = 100
 
 SWAPPING = "Not attached to an active page"
 SWAP_RETRY_S = 0.05
@@ -46,19 +40,6 @@ class DocumentChanged(Exception):
 
 class PageScriptError(Exception):
     """A question threw inside the page."""
-
-
-def parse_message(payload: object) -> Message | None:
-    """The message a page sent, or nothing when it is not one of ours in a version we speak."""
-    if not isinstance(payload, str) or len(payload) > MAX_MESSAGE_CHARS:
-        return None
-    try:
-        message = json.loads(payload)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(message, dict) or message.get("v") != MESSAGE_VERSION or isinstance(message.get("v"), bool):
-        return None
-    return message if isinstance(message.get("kind"), str) else None
 
 
 def question_source(question: str, args: Json) -> str:
@@ -86,12 +67,11 @@ class PageChannel:
         self._worlds: dict[str, int] = {}
         self._frames_seen: set[str] = set()
         self._pending: set[anyio.CancelScope] = set()
-        self._listeners: list[Callable[[Message], None]] = []
-        self._document_listeners: list[Callable[[str], None]] = []
+        self.told = PageMessages()
+        self._on_documents: Listeners[str] = Listeners()
+        self._on_frames: Listeners[str] = Listeners()
+        self._on_ends: Listeners[None] = Listeners()
         self.hold: anyio.Event | None = None
-        self._second = -1
-        self._in_second = 0
-        self.messages_dropped = 0
         self.stormed = False
         self._ended = anyio.Event()
 
@@ -107,7 +87,7 @@ class PageChannel:
             cdp.on("Page.frameNavigated", channel._on_navigated)
             cdp.on("Page.frameDetached", channel._on_detached)
             cdp.on("Page.frameStoppedLoading", channel._on_stopped)
-            cdp.on("Runtime.bindingCalled", channel._on_binding)
+            cdp.on("Runtime.bindingCalled", channel.told.take)
             await channel._prepare(cdp)
             tree = await cdp.send("Page.getFrameTree")
         except Error as error:
@@ -139,6 +119,7 @@ class PageChannel:
             self._ended.set()
             for scope in tuple(self._pending):
                 scope.cancel()
+            self._on_ends.tell(None)
 
     async def closed(self) -> None:
         """Return once the page has crashed, was lost or closed."""
@@ -219,10 +200,41 @@ class PageChannel:
         return cast(Json, reply["result"].get("value"))
 
     async def send(
-        self, method: str, params: dict[str, Any] | None = None, *, timeout_ms: int = 5000
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        frame_id: str | None = None,
+        timeout_ms: int = 5000,
     ) -> dict[str, Any]:
-        """A protocol command on the page's session under the same clock and the same race against its end."""
-        return await self._timed(lambda: self.cdp.send(method, params), timeout_ms)
+        """A protocol command on the session of the page, or of a frame, under the same clock and race."""
+        return await self._timed(lambda: self.session(frame_id).send(method, params), timeout_ms)
+
+    def session(self, frame_id: str | None = None) -> CDPSession:
+        """The session that speaks for a frame; frames of the page's own process share the page's."""
+        return self._frame_sessions.get(frame_id or self.frame_id, self.cdp)
+
+    async def node(self, question: str, *, frame_id: str | None = None) -> str:
+        """The handle of the element a question answers with, for commands that need one."""
+        params = {"expression": question_source(question, None)}
+        reply = await self._timed(lambda: self._evaluate_in(frame_id or self.frame_id, params), STALL_MS)
+        if (handle := reply.get("result", {}).get("objectId")) is None:
+            raise PageScriptError("the element is gone")
+        return str(handle)
+
+    async def ask_node(self, backend_node: int, question: str, args: Json, *, frame_id: str | None = None) -> Json:
+        """Ask the script about an element that the browser pointed at."""
+        reply = await self._timed(lambda: self._about(backend_node, question, args, frame_id), STALL_MS)
+        return cast(Json, reply["value"])
+
+    async def _about(self, backend_node: int, question: str, args: Json, frame_id: str | None) -> dict[str, Any]:
+        session, frame = self.session(frame_id), frame_id or self.frame_id
+        world = self._worlds.get(frame) or await self._world(session, frame)
+        held = await session.send("DOM.resolveNode", {"backendNodeId": backend_node, "executionContextId": world})
+        call = f"function(){{return globalThis.__nova.about(this,{json.dumps(question)},{json.dumps(args)})}}"
+        order = {"functionDeclaration": call, "objectId": held["object"]["objectId"], "returnByValue": True}
+        reply = await session.send("Runtime.callFunctionOn", order)
+        return {"value": reply["result"].get("value")}
 
     async def _timed(self, command: Callable[[], Any], timeout_ms: int) -> dict[str, Any]:
         if self.state != "ready":
@@ -318,7 +330,8 @@ class PageChannel:
         except Error:
             return None
         try:
-            session.on("Runtime.bindingCalled", self._on_binding)
+            session.on("Runtime.bindingCalled", self.told.take)
+            session.on("Page.frameNavigated", self._on_inner_navigated)
             await self._prepare(session)
             tree = await session.send("Page.getFrameTree")
         except Error as error:
@@ -345,20 +358,36 @@ class PageChannel:
         self._frame_sessions.pop(frame_id, None)
         self._worlds.pop(frame_id, None)
         self._attached = {frame: known for frame, known in self._attached.items() if known != frame_id}
+        self._on_frames.tell(frame_id)
 
     # -- what the page tells
 
-    def on_message(self, callback: Callable[[Message], None]) -> None:
-        self._listeners.append(callback)
+    def on_message(self, callback: Callable[[Message], None]) -> Callable[[], None]:
+        """Called with every message a page sends; what is returned ends that."""
+        return self.told.listeners.add(callback)
 
-    def on_document(self, callback: Callable[[str], None]) -> None:
+    def on_document(self, callback: Callable[[str], None]) -> Callable[[], None]:
         """Called with the address at each commit of a new main document."""
-        self._document_listeners.append(callback)
+        return self._on_documents.add(callback)
+
+    def on_frame(self, callback: Callable[[str], None]) -> Callable[[], None]:
+        """Called with the id of a frame inside the page that got a new document, another process, or is gone."""
+        return self._on_frames.add(callback)
+
+    def on_end(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Called once when the page crashes, is lost or closes."""
+        return self._on_ends.add(lambda _: callback())
+
+    def _on_inner_navigated(self, event: dict[str, Any]) -> None:
+        """A frame in another process loaded a document; its session tells of it."""
+        frame_id = str(event["frame"]["id"])
+        self._worlds.pop(frame_id, None)
+        self._on_frames.tell(frame_id)
 
     def _on_navigated(self, event: dict[str, Any]) -> None:
         frame = event["frame"]
         if frame.get("parentId"):
-            self._worlds.pop(str(frame["id"]), None)
+            self._on_inner_navigated(event)
             return
         self.frame_id = str(frame["id"])
         self.departing = False
@@ -366,8 +395,7 @@ class PageChannel:
         if len(self._frames_seen) > MAX_FRAMES_REMEMBERED:
             self._frames_seen.clear()
         self.document += 1
-        for callback in tuple(self._document_listeners):
-            callback(str(frame["url"]))
+        self._on_documents.tell(str(frame["url"]))
 
     def _on_stopped(self, event: dict[str, Any]) -> None:
         if event.get("frameId") == self.frame_id:
@@ -377,22 +405,9 @@ class PageChannel:
         if event.get("reason") == "swap":
             # The frame moved to another process and lives on there.
             self._worlds.pop(str(event["frameId"]), None)
+            self._on_frames.tell(str(event["frameId"]))
         else:
             self._forget_frame(str(event["frameId"]))
-
-    def _on_binding(self, event: dict[str, Any]) -> None:
-        if event.get("name") != BINDING:
-            return
-        second = int(anyio.current_time())
-        if second != self._second:
-            self._second, self._in_second = second, 0
-        self._in_second += 1
-        message = None if self._in_second > HOST_MESSAGES_PER_SECOND else parse_message(event.get("payload"))
-        if message is None:
-            self.messages_dropped += 1
-            return
-        for callback in tuple(self._listeners):
-            callback(message)
 
 
 def _frames_of(tree: dict[str, Any]) -> list[str]:

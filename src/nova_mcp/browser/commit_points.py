@@ -168,7 +168,8 @@ def _named_button(words: Wording, facts: CommitFacts) -> CommitPoint | None:
     found = _named_delete(words, facts)
     if found is not None:
         return found
-    phrase = _said(words, "sign_in", facts) or _said(words, "sign_out", facts)
+    said = (_said(words, kind, facts) for kind in ("sign_in", "sign_up", "sign_out"))
+    phrase = next((phrase for phrase in said if phrase is not None), None)
     if phrase is not None:
         return _point("auth", f'says "{phrase}"')
     phrase = _sends(words, facts)
@@ -232,6 +233,9 @@ def classify_commit_point(facts: CommitFacts) -> CommitPoint | None:
         found = _by_enter(facts)
     else:
         found = _by_click(words, facts)
-    if found is None and facts.on_dialog_accept:
-        return _point("dialog_accept", "would accept a dialog")
-    return found
+    return accepts_dialogs() if found is None and facts.on_dialog_accept else found
+
+
+def accepts_dialogs() -> CommitPoint:
+    """Whatever the control is: a dialog that is accepted unread may confirm anything."""
+    return _point("dialog_accept", "would accept a dialog")

@@ -19,7 +19,7 @@ from nova_mcp.browser.rules import (
     window_left_ms,
 )
 from nova_mcp.browser.seen import Answer, SeenElement, answer, read_element
-from nova_mcp.errors import Unavailable
+from nova_mcp.errors import NotFound, Unavailable
 from nova_mcp.hosts import site
 from nova_mcp.urls import page_host
 
@@ -89,10 +89,10 @@ class Watch:
     def _now_ms() -> float:
         return anyio.current_time() * 1000
 
-    async def observe(self) -> Observation:
-        """Wait until the first sign of an effect has gone quiet, or the window is over."""
+    async def observe(self, *, brief: bool = False) -> Observation:
+        """Wait until the first sign of an effect has gone quiet, or the window is over; `brief` only looks once."""
         self._note_host(first=True)
-        while (left := self._left_ms()) > 0:
+        while not brief and (left := self._left_ms()) > 0:
             async with anyio.create_task_group() as group:
                 if not self._lost:
                     group.start_soon(self._ask_page, left, group.cancel_scope)
@@ -111,7 +111,7 @@ class Watch:
                     "effect", question, frame_id=self._prepared.frame_id, timeout_ms=wait + patience
                 )
             )
-        except (DocumentChanged, PageScriptError, Unavailable):
+        except (DocumentChanged, PageScriptError, Unavailable, NotFound):
             self._lost = True
         else:
             if told.get("lost"):

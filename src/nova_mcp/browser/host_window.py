@@ -90,6 +90,7 @@ class HostWindow:
         self._by_request: dict[Request, RequestSeen] = {}
         self._changed = anyio.Event()
         self._changes = 0
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def changes(self) -> int:
@@ -119,6 +120,13 @@ class HostWindow:
         self._changes += 1
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+        for callback in tuple(self._listeners):
+            callback()
+
+    def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Called at each event; what is returned ends that."""
+        self._listeners.append(callback)
+        return lambda: self._listeners.remove(callback)
 
     def open(self) -> None:
         self._page.on("request", self._on_request)
@@ -138,7 +146,9 @@ class HostWindow:
         self._by_request.clear()
 
     def _on_request(self, request: Request) -> None:
-        if len(self.requests) >= MAX_REQUESTS:
+        # What only reads is the first to be left out; what an action sends must not drown in it.
+        room = MAX_REQUESTS if request.method == "GET" else 2 * MAX_REQUESTS
+        if len(self.requests) >= room:
             self.requests_dropped += 1
             return
         seen = RequestSeen(

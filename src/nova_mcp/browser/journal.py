@@ -83,6 +83,31 @@ def target_opened(conn: Connection, target: OpenedTarget) -> None:
     )
 
 
+# A store that was lost or exchanged counts from the start; what the data folder still knows must not be given again.
+_AT_LEAST = text(
+    "INSERT INTO id_counter (name, value) VALUES (:name, :value) "
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE id_counter.value < excluded.value"
+)
+
+
+def target_resumed(conn: Connection, target: OpenedTarget, counter: str, number: int) -> None:
+    """A target that outlived its server is open again; its row says so as if it had never ended."""
+    conn.execute(_AT_LEAST, {"name": counter, "value": number})
+    again = (
+        update(target_journal)
+        .where(target_journal.c.target_id == target.target_id)
+        .values(
+            server_id=target.server_id,
+            principal=target.principal,
+            opened_at_ms=target.opened_at_ms,
+            ended_at_ms=None,
+            end_reason=None,
+        )
+    )
+    if conn.execute(again).rowcount == 0:
+        target_opened(conn, target)
+
+
 def target_moved(conn: Connection, target_id: str, url: str | None) -> None:
     conn.execute(update(target_journal).where(target_journal.c.target_id == target_id).values(url=url))
 

@@ -15,6 +15,7 @@ from playwright.async_api import Error, Playwright, async_playwright
 from nova_mcp.browser.claims import is_live
 from nova_mcp.browser.discovery import Found, find_browser, this_machine
 from nova_mcp.browser.host_lag import HostLag
+from nova_mcp.browser.kept_files import KeptFiles
 from nova_mcp.browser.leftovers import end_leftovers, write_note
 from nova_mcp.browser.page import load_bundle
 from nova_mcp.browser.sandboxes import Sandboxes
@@ -70,11 +71,12 @@ def may_launch(earlier_ms: tuple[float, ...], now_ms: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BrowserHome:
-    """Where the browser keeps its notes, whose it is, and what else it is started with."""
+    """Where the browser keeps its notes, whose it is, what else it is started with, and whether it remembers."""
 
     data_dir: Path
     server_id: str
     extra_args: tuple[str, ...] = ()
+    keep_first: bool = False
 
 
 class Browser:
@@ -93,7 +95,8 @@ class Browser:
         self._ports = ports
         self.policy = policy
         self.lag = HostLag(ports.clock.monotonic_ms)
-        self.sandboxes = Sandboxes(self.start, journal, ports, settings.viewport)
+        kept = KeptFiles(home.data_dir) if home.keep_first else None
+        self.sandboxes = Sandboxes(self.start, journal, ports, settings.viewport, kept)
         self.targets = Targets(self.sandboxes, journal, ports, PageParts(load_bundle(), policy, self.lag))
         self._starting = anyio.Lock()
         self._playwright: Playwright | None = None
@@ -216,6 +219,7 @@ class Browser:
             chromium = self._chromium
             if chromium is None:
                 return
+            await self.sandboxes.save_all()
             self._on_disconnected(chromium)
             # A wanted end is no death.
             self._launches.clear()
@@ -231,6 +235,7 @@ class Browser:
         """End the browser and the driver."""
         await self.targets.flush_moves()
         await self.release()
+        self.sandboxes.let_go()
         if self._playwright is not None:
             driver, self._playwright = self._playwright, None
             await driver.stop()
@@ -242,8 +247,12 @@ class Browser:
             while True:
                 await anyio.sleep(CHECK_S)
                 await self.targets.flush_moves()
+                await self.sandboxes.save_due(self._worked_in)
                 if self.running and self.idle_since() >= self._settings.idle_release_s * 1000:
                     await self.release()
+
+    def _worked_in(self, sandbox_id: str) -> int:
+        return max((tab.last_activity_ms for tab in self.targets if tab.sandbox_id == sandbox_id), default=0)
 
     def idle_since(self) -> int:
         """Milliseconds since the browser was last needed; 0 while somebody holds a tab."""

@@ -22,6 +22,8 @@ MAX_AREA_PX = 20_000_000
 INLINE_LIMIT_BYTES = 1_000_000
 KEEP_MS = 24 * 3600 * 1000
 KEEP_BYTES = 500_000_000
+RECEIPT_FOLDER = "receipts"
+RECEIPT_KEEP_MS = 30 * KEEP_MS
 CAPTURE_MS = 10_000
 
 # Covers what must not be in a picture. The sheet goes into every open shadow tree; where a page's own inline rule is
@@ -43,7 +45,7 @@ _COVER = """(() => {
   const visit = (root) => {
     roots.push(root);
     for (const el of all(root)) {
-      if (matches.call(el, SECRET)) fields.push(el);
+      if (matches.call(el, SECRET) || globalThis.__nova?.questions.holdsSecret?.({ el })) fields.push(el);
       const inner = shadow.call(el);
       if (inner) visit(inner);
     }
@@ -267,23 +269,33 @@ class Kept:
     made_at_ms: int
 
 
-def outdated(kept: Sequence[Kept], now_ms: int) -> tuple[str, ...]:
-    """Which pictures go: those older than a day, then the oldest beyond the allowed total."""
+def outdated(kept: Sequence[Kept], now_ms: int, keep_ms: int = KEEP_MS) -> tuple[str, ...]:
+    """Which pictures go: those past their time, then the oldest beyond the allowed total."""
     gone: list[str] = []
     total = 0
     for one in sorted(kept, key=lambda one: (-one.made_at_ms, one.name)):
         total += one.size
-        if now_ms - one.made_at_ms > KEEP_MS or total > KEEP_BYTES:
+        if now_ms - one.made_at_ms > keep_ms or total > KEEP_BYTES:
             total -= one.size
             gone.append(one.name)
     return tuple(gone)
 
 
+def screenshot_shelf(data_dir: Path) -> "ScreenshotShelf":
+    return ScreenshotShelf(data_dir / FOLDER)
+
+
+def receipt_shelf(data_dir: Path) -> "ScreenshotShelf":
+    """Pictures that prove a commit stay as long as the commit is remembered."""
+    return ScreenshotShelf(data_dir / RECEIPT_FOLDER, RECEIPT_KEEP_MS)
+
+
 class ScreenshotShelf:
     """The folder of pictures; blocking, so call it from a worker thread."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self._folder = data_dir / FOLDER
+    def __init__(self, folder: Path, keep_ms: int = KEEP_MS) -> None:
+        self._folder = folder
+        self._keep_ms = keep_ms
 
     def put(self, shot_id: str, shot: Shot, now_ms: int) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -303,7 +315,7 @@ class ScreenshotShelf:
 
     def prune(self, now_ms: int) -> int:
         kept = [Kept(path.name, at.st_size, int(at.st_mtime * 1000)) for path, at in self._files()]
-        names = outdated(kept, now_ms)
+        names = outdated(kept, now_ms, self._keep_ms)
         for name in names:
             (self._folder / name).unlink(missing_ok=True)
         return len(names)

@@ -3,6 +3,7 @@
 from nova_mcp.browser import journal
 from nova_mcp.browser.target_journal import EndReason, LastSeen, TargetKind, TargetOpened
 from nova_mcp.observation.model import ServerId
+from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.storage.engine import Database
 from nova_mcp.urls import redact_query
 
@@ -10,19 +11,29 @@ from nova_mcp.urls import redact_query
 class StoredJournal:
     """Implements `TargetJournal` for one server on a shared store."""
 
-    def __init__(self, db: Database, server_id: ServerId, *, keep_raw_urls: bool) -> None:
+    def __init__(
+        self, db: Database, server_id: ServerId, *, keep_raw_urls: bool, redactor: Redactor | None = None
+    ) -> None:
         self._db = db
         self._server_id = server_id
         self._keep_raw_urls = keep_raw_urls
+        self._redactor = redactor or Redactor()
 
     def _kept(self, url: str) -> str:
-        return url if self._keep_raw_urls else redact_query(url)
+        clean = self._redactor.text(url)
+        return clean if self._keep_raw_urls else redact_query(clean)
 
     async def next_number(self, kind: TargetKind) -> int:
         return await self._db.write(journal.next_id, kind)
 
     async def opened(self, event: TargetOpened) -> None:
-        row = journal.OpenedTarget(
+        await self._db.write(journal.target_opened, self._row(event))
+
+    async def resumed(self, event: TargetOpened, number: int) -> None:
+        await self._db.write(journal.target_resumed, self._row(event), event.kind, number)
+
+    def _row(self, event: TargetOpened) -> journal.OpenedTarget:
+        return journal.OpenedTarget(
             target_id=event.target_id,
             sandbox_id=event.sandbox_id,
             server_id=self._server_id,
@@ -30,7 +41,6 @@ class StoredJournal:
             url=self._kept(event.url),
             opened_at_ms=event.at_ms,
         )
-        await self._db.write(journal.target_opened, row)
 
     async def moved(self, target_id: str, url: str, at_ms: int) -> None:
         await self._db.write(journal.target_moved, target_id, self._kept(url))

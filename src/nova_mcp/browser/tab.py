@@ -75,10 +75,16 @@ class Tab:
         self.page_epoch = 0
         self.rev = 0
         self.opener_target_id: str | None = None
+        # What the next answer about this tab has to say besides its own matter.
+        self.notices: list[str] = []
         self.lock = ReadWriteLock()
+        # Held alone by a sequence from first step to last, shared by every other change; reads don't ask for it.
+        self.turns = ReadWriteLock()
         self.lease: Lease | None = None
         self.perception = Perception()
         self.perceived_epoch: int | None = None
+        # When each agent last looked at what the page shows.
+        self.observed: dict[Owner, int] = {}
         self.last_activity_ms = clock.now_ms()
         self.loading = False
         self.leave = False
@@ -93,6 +99,8 @@ class Tab:
         self._dialog_moments: deque[float] = deque(maxlen=STORM_DIALOGS + 1)
         self._popup_moments: deque[float] = deque(maxlen=POPUPS_KEPT)
         self.popups_closed = 0
+        # Where earlier actions sent something: the same path again is an action's doing, not the page's own habit.
+        self.action_paths: set[str] = set()
         self._next_status: int | None = None
         self._seen_document = 0
         self._seen_page: Page | None = None
@@ -125,6 +133,10 @@ class Tab:
         """Whether this process was too busy in that time to blame the page."""
         return self.channel.host_busy(past_ms)
 
+    def take_notices(self) -> list[str]:
+        notices, self.notices = self.notices, []
+        return notices
+
     async def replaced(self) -> None:
         """Return once a page that is just being replaced has its successor."""
         with anyio.move_on_after(REPLACE_MS / 1000):
@@ -134,6 +146,11 @@ class Tab:
     async def recover(self) -> None:
         """Put a fresh page behind this id; the old one can't be used any more."""
         await self._host.recover(self)
+
+    async def show(self) -> None:
+        """Put the tab in front of whoever sits at the window; a page that is gone can't be."""
+        if self.channel.state == "ready":
+            await _quietly(self.page.bring_to_front())
 
     async def read_title(self) -> str:
         """The title as the page's own document states it; the last known one when it can't say."""

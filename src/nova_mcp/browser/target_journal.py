@@ -48,6 +48,10 @@ class TargetJournal(Protocol):
 
     async def opened(self, event: TargetOpened) -> None: ...
 
+    async def resumed(self, event: TargetOpened, number: int) -> None:
+        """A kept sandbox is open again under its id; its number counts as given."""
+        ...
+
     async def moved(self, target_id: str, url: str, at_ms: int) -> None: ...
 
     async def ended(self, target_id: str, reason: EndReason, at_ms: int) -> None: ...
@@ -68,6 +72,10 @@ class MemoryJournal:
 
     async def opened(self, event: TargetOpened) -> None:
         self.rows[event.target_id] = (event.principal, LastSeen(event.url, None, None))
+
+    async def resumed(self, event: TargetOpened, number: int) -> None:
+        self.numbers[event.kind] = max(number, self.numbers.get(event.kind, 0))
+        await self.opened(event)
 
     async def moved(self, target_id: str, url: str, at_ms: int) -> None:
         if (row := self.rows.get(target_id)) is not None:

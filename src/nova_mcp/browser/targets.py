@@ -185,6 +185,9 @@ class Targets:
             tab = await self._adopt(page, sandbox.sandbox_id, caller.owner, opener=None)
         finally:
             self._opening[sandbox.sandbox_id] -= 1
+        if sandbox.notice is not None:
+            tab.notices.append(sandbox.notice)
+            sandbox.notice = None
         if activate:
             self._active[caller.owner] = tab.target_id
         return tab

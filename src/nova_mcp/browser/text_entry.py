@@ -1,6 +1,5 @@
 """Typing: trusted input into one field, read back before anything is claimed or sent."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -8,21 +7,24 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import anyio
 from playwright.async_api import Error
 
-from nova_mcp.browser.action_report import ActionReport, Judgement, Typed, build_report
-from nova_mcp.browser.channel import DocumentChanged, PageScriptError
-from nova_mcp.browser.effects import Watch, mark
-from nova_mcp.browser.host_window import HostWindow, OnDialog
-from nova_mcp.browser.input import (
+from nova_mcp.browser.acting import (
     PRESS_MS,
+    Acted,
+    AlreadyDone,
+    Manner,
+    Scene,
+    followed,
+    left_the_page,
     lower_shield,
-    refuse_commit,
     refuse_if_undelivered,
-    unobserved,
-    wait_for_navigation,
+    watched,
 )
-from nova_mcp.browser.locate import Locator, Prepared, prepare, read_acting
+from nova_mcp.browser.channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.effects import Mark, mark
+from nova_mcp.browser.locate import Locator, prepare, read_acting
 from nova_mcp.browser.rules import QUIET_MS, WINDOW_MS
 from nova_mcp.browser.seen import Answer, answer
+from nova_mcp.browser.steady import navigating
 from nova_mcp.clock import Ports
 from nova_mcp.errors import Precondition
 from nova_mcp.observation.model import Json
@@ -36,23 +38,35 @@ _MS_PER_KEY: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class TypeOptions:
+class Text:
+    """What to type and how."""
+
     text: str
     clear: bool = True
     method: Method = "auto"
     press_enter: bool = False
-    timeout_ms: int = 3000
-    wait_for_navigation: bool = False
-    navigation_timeout_ms: int = 10_000
-    on_dialog: OnDialog = "dismiss"
-    prompt_text: str | None = None
-    allow_commit: bool = False
-    on_dispatch: Callable[[Prepared], Awaitable[None]] = unobserved
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What became of text that was typed.
+
+    `value_matches` is None when nobody could read the field afterwards; the verdict is None then too, and when only the
+    effect of Enter can speak.
+    """
+
+    acted: Acted
+    value_matches: bool | None
+    actual_value: str
+    method_used: Literal["fill", "keys"]
+    typed_chars: int
+    verdict: Literal["readback_match", "readback_differs"] | None
+    repeat_safe: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _ReadBack:
-    """What the field holds now; None when it can't be read any more."""
+    """What the field holds now; `lost` when it can't be read any more."""
 
     matches: bool
     value: str
@@ -60,28 +74,42 @@ class _ReadBack:
     untouched: bool = False
 
 
-async def type_text(tab: "Tab", locator: Locator, options: TypeOptions, ports: Ports) -> ActionReport:
+async def type_text(tab: "Tab", locator: Locator, text: Text, manner: Manner, ports: Ports) -> Typed:
     """Put text into one field; Enter follows only when the field holds exactly that text."""
-    async with tab.watch(options.on_dialog, options.prompt_text) as window:
-        prepared = await prepare(tab, locator, options.timeout_ms, "type")
+    async with tab.watch(manner.on_dialog, manner.prompt_text) as window:
+        prepared = await prepare(tab, locator, manner.timeout_ms, "type")
+        scene = Scene(
+            tab,
+            window,
+            prepared,
+            trigger="enter" if text.press_enter else None,
+            accepts=manner.on_dialog == "accept",
+            text=text.text,
+            appends=not text.clear,
+        )
+        entry = _Entry(locator, text, scene, manner, ports)
         try:
-            if not options.allow_commit:
-                _refuse_commits(prepared, options)
-            _refuse_mere_breaks(locator, prepared, options)
-            return await _Entry(tab, locator, options, prepared, window, ports).run()
+            await manner.guard.admit(scene)
+            _refuse_mere_breaks(locator, scene, text)
+            return await entry.run()
+        except AlreadyDone as done:
+            acted = Acted(prepared, window, None, already_done=done.commit)
+            return Typed(
+                acted,
+                value_matches=None,
+                actual_value="",
+                method_used="fill",
+                typed_chars=0,
+                verdict=None,
+                repeat_safe=False,
+            )
         finally:
             await lower_shield(tab, prepared)
+            await manner.guard.end()
 
 
-def _refuse_commits(prepared: Prepared, options: TypeOptions) -> None:
-    if options.press_enter:
-        refuse_commit(prepared, "enter", accepts=options.on_dialog == "accept")
-    elif options.on_dialog == "accept":
-        refuse_commit(prepared, "click", accepts=True)
-
-
-def _refuse_mere_breaks(locator: Locator, prepared: Prepared, options: TypeOptions) -> None:
-    if options.text and not options.text.strip("\r\n") and prepared.element.facts.tag == "input":
+def _refuse_mere_breaks(locator: Locator, scene: Scene, text: Text) -> None:
+    if text.text and not text.text.strip("\r\n") and scene.prepared.element.facts.tag == "input":
         raise Precondition(
             "type.not_editable",
             f"{locator.spoken} holds one line, and the text is nothing but line breaks.",
@@ -92,70 +120,90 @@ def _refuse_mere_breaks(locator: Locator, prepared: Prepared, options: TypeOptio
 
 @dataclass(slots=True)
 class _Entry:
-    tab: "Tab"
     locator: Locator
-    options: TypeOptions
-    prepared: Prepared
-    window: HostWindow
+    text: Text
+    scene: Scene
+    manner: Manner
     ports: Ports
     # Whether input has been sent: from then on the page counts as touched.
     sending: bool = False
 
-    async def run(self) -> ActionReport:
-        since = mark(self.window)
+    @property
+    def tab(self) -> "Tab":
+        return self.scene.tab
+
+    async def run(self) -> Typed:
+        since = mark(self.scene.window)
         used, back = await self._enter_text()
         self.ports.faults.hit("after_dispatch")
-        if self.options.press_enter and back.matches:
+        if self.text.press_enter and back.matches and self.text.text:
             back = await self._settled()
-        entered = self.options.press_enter and back.matches
-        if entered:
-            await self._look_again()
-            since = mark(self.window)
-            await self._keys("Enter")
-        observation = await Watch(self.tab, self.window, self.prepared, since).observe()
-        if not entered:
-            # Scripts may rewrite a field a moment later; what counts is what it holds at the end.
-            last = await self._read_back(frames=0)
-            back = back if last.lost else last
+        if self.text.press_enter and back.matches:
+            acted, since = await self._enter()
+        else:
+            # Text that stands in the field is its own proof; only what differs may still be on its way.
+            acted = await watched(self.scene, since, self.manner, brief=back.matches)
+            if not back.matches:
+                last = await self._read_back(frames=0)
+                back = back if last.lost else last
         if not back.matches and self._nothing_to_do(back):
             back = replace(back, matches=True)
-        if not back.matches:
-            await refuse_if_undelivered(self.tab, self.locator, observation)
-        if self.options.wait_for_navigation:
-            await wait_for_navigation(self.window, since.navigations, self.options.navigation_timeout_ms)
-        known = Judgement(
-            verdict=self._verdict(back),
-            repeat_safe=self.options.clear and not self.options.press_enter,
-            differs_reason="type.value_mismatch",
-            waited_for_navigation=self.options.wait_for_navigation,
+        if not back.matches and not back.lost and acted.observation is not None:
+            await refuse_if_undelivered(self.tab, self.locator, acted.observation)
+        acted = await followed(self.scene, self.locator, acted, self.manner, since)
+        return Typed(
+            acted,
+            None if back.lost else back.matches,
+            back.value,
+            used,
+            len(self.text.text),
+            self._verdict(back),
+            repeat_safe=self.text.clear and not self.text.press_enter,
         )
-        report = build_report(self.prepared, observation, self.window, (self.tab.rev, self.tab.url), known)
-        typed = Typed(back.matches, back.value, used, len(self.options.text))
-        return replace(report, typed=typed)
+
+    async def _enter(self) -> tuple[Acted, Mark]:
+        """Typing may have changed the form, so what Enter would do is judged as the page stands now."""
+        raw = await self._ask("again")
+        told: Answer = {"lost": True} if raw is None else answer(raw)
+        if told.get("lost"):
+            raise left_the_page(self.locator.spoken)
+        acting, form = read_acting(told["acting"], self._frame or "")
+        self.scene = replace(self.scene, prepared=replace(self.scene.prepared, acting=acting, form=form))
+        await self.manner.guard.commit(self.scene)
+        self.ports.faults.hit("before_enter")
+        since = mark(self.scene.window)
+        await self._keys("Enter")
+        self.ports.faults.hit("after_enter")
+        return await watched(self.scene, since, self.manner), since
 
     def _verdict(self, back: _ReadBack) -> Literal["readback_match", "readback_differs"] | None:
+        if back.lost:
+            return None
         if not back.matches:
             return "readback_differs"
         # The text is proven, what Enter did is not: the effect speaks for that.
-        return None if self.options.press_enter else "readback_match"
+        return None if self.text.press_enter else "readback_match"
 
     def _nothing_to_do(self, back: _ReadBack) -> bool:
-        return self.options.text == "" and not self.options.clear and not back.lost
+        return self.text.text == "" and not self.text.clear and not back.lost
 
     async def _enter_text(self) -> tuple[Literal["fill", "keys"], _ReadBack]:
-        if self.options.method != "keys":
+        if self.text.method != "keys":
             await self._fill()
             back = await self._read_back()
-            if back.matches or self.options.method == "fill" or back.lost:
+            if back.matches or self.text.method == "fill" or back.lost:
                 return "fill", back
             # Appended text that arrived in another shape would be doubled by a second try.
-            if not self.options.clear and not back.untouched:
+            if not self.text.clear and not back.untouched:
                 return "fill", back
         await self._type_keys()
         return "keys", await self._read_back()
 
     async def _focus(self) -> Answer:
-        told = answer(await self.tab.channel.ask("focus", {"clear": self.options.clear}, frame_id=self._frame))
+        raw = await self._ask("focus", {"clear": self.text.clear})
+        if raw is None:
+            raise navigating()
+        told = answer(raw)
         if not told["focused"]:
             raise Precondition(
                 "type.not_editable",
@@ -165,29 +213,39 @@ class _Entry:
             )
         if not self.sending:
             self.sending = True
-            await self.options.on_dispatch(self.prepared)
+            await self._announce()
             self.ports.faults.hit("before_dispatch")
         if not told["caret"]:
             await self._keys("End")
         return told
 
+    async def _announce(self) -> None:
+        """The first input goes out next; without Enter it is also the decisive one."""
+        guard = self.manner.guard
+        await (guard.touch(self.scene) if self.text.press_enter else guard.commit(self.scene))
+
     @property
     def _frame(self) -> str | None:
-        return self.prepared.frame_id
+        return self.scene.prepared.frame_id
 
     async def _fill(self) -> None:
         told = await self._focus()
-        if text := self._insertable():
+        if told["whole"]:
+            await self._set_whole()
+        elif text := self._insertable():
             with anyio.move_on_after(PRESS_MS / 1000), suppress(Error):
                 await self.tab.page.keyboard.insert_text(text)
-        elif self.options.clear and not told["empty"]:
+        elif self.text.clear and not told["empty"]:
             await self._keys("Delete")
 
     async def _type_keys(self) -> None:
         told = await self._focus()
-        if self.options.clear and not told["empty"]:
+        if told["whole"]:
+            await self._set_whole()
+            return
+        if self.text.clear and not told["empty"]:
             await self._keys("Delete")
-        limit_s = (PRESS_MS + _MS_PER_KEY * len(self.options.text)) / 1000
+        limit_s = (PRESS_MS + _MS_PER_KEY * len(self.text.text)) / 1000
         keyboard = self.tab.page.keyboard
         with anyio.move_on_after(limit_s), suppress(Error):
             # A line break is text like any other: as a key it would be Enter, which sends and submits.
@@ -197,22 +255,19 @@ class _Entry:
                 if line:
                     await keyboard.type(line)
 
+    async def _set_whole(self) -> None:
+        """Dates, times and the like are set at once; a key that changes nothing proves that the field was reached."""
+        await self._keys("Shift")
+        await self._ask("setWhole", {"text": self.text.text})
+
     def _insertable(self) -> str:
         """The text with plain line breaks; none for a field of one line, where a lone break would submit the form."""
-        text = self.options.text.replace("\r\n", "\n").replace("\r", "\n")
-        return text.replace("\n", "") if self.prepared.element.facts.tag == "input" else text
+        text = self.text.text.replace("\r\n", "\n").replace("\r", "\n")
+        return text.replace("\n", "") if self.scene.prepared.element.facts.tag == "input" else text
 
     async def _keys(self, key: str) -> None:
         with anyio.move_on_after(PRESS_MS / 1000), suppress(Error):
             await self.tab.page.keyboard.press(key)
-
-    async def _look_again(self) -> None:
-        """Typing may have changed the form, so what Enter would do is judged as the page stands now."""
-        raw = await self._ask("again")
-        told: Answer = {"lost": True} if raw is None else answer(raw)
-        if not self.options.allow_commit and not told.get("lost"):
-            acting, form = read_acting(told["acting"], self._frame or "")
-            refuse_commit(replace(self.prepared, acting=acting, form=form), "enter")
 
     async def _settled(self) -> _ReadBack:
         """What the field holds once its scripts have had their say."""
@@ -226,7 +281,7 @@ class _Entry:
             return None
 
     async def _read_back(self, frames: int = 1) -> _ReadBack:
-        raw = await self._ask("readBack", {"text": self.options.text, "frames": frames})
+        raw = await self._ask("readBack", {"text": self.text.text, "frames": frames})
         told = None if raw is None else answer(raw)
         if told is None or told.get("lost"):
             return _ReadBack(matches=False, value="", lost=True)

@@ -17,6 +17,7 @@ from nova_mcp.observation.pruner import PruneReport, PruneRequest, prune
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.schema import current_revision
+from nova_mcp.verification.store import DAY_MS, due_to_go, forgetting
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the store; safe beside running servers.")
 
@@ -57,7 +58,8 @@ def prune_store(
             if report.resume is None:
                 break
             request = replace(request, resume=report.resume)
-    _print(PruneReport(erased, kept, freed), settings, dry_run=dry_run, json=json)
+        transitions = _forget(database, settings.retention.transition_days, now_ms, dry_run=dry_run)
+    _print(PruneReport(erased, kept, freed), transitions, settings, dry_run=dry_run, json=json)
 
 
 def _step(database: Database, now_ms: int, request: PruneRequest) -> PruneReport:
@@ -65,10 +67,17 @@ def _step(database: Database, now_ms: int, request: PruneRequest) -> PruneReport
     return run(prune, now_ms, request)
 
 
-def _print(report: PruneReport, settings: Settings, *, dry_run: bool, json: bool) -> None:
+def _forget(database: Database, days: int, now_ms: int, *, dry_run: bool) -> int:
+    if dry_run:
+        return database.read_sync(due_to_go, now_ms - days * DAY_MS)
+    return database.write_sync(forgetting(days), now_ms)
+
+
+def _print(report: PruneReport, transitions: int, settings: Settings, *, dry_run: bool, json: bool) -> None:
     if json:
         answer: dict[str, Any] = {"dryRun": dry_run, "total": report.total, "bytes": report.bytes}
-        print_json({**answer, "erased": dict(report.erased), "kept": dict(report.kept)})
+        answer |= {"erased": dict(report.erased), "kept": dict(report.kept), "transitions": transitions}
+        print_json(answer)
         return
     days = {
         "ended": settings.retention.ended_days,
@@ -80,6 +89,9 @@ def _print(report: PruneReport, settings: Settings, *, dry_run: bool, json: bool
         rows += [(f"kept: {reason}", count) for reason, count in sorted(report.kept.items())]
         print_table(("rule", "calls"), rows)
     say(f"{report.total} bodies {'would go' if dry_run else 'erased'}, {size(report.bytes)}.")
+    if transitions:
+        days_kept = settings.retention.transition_days
+        say(f"{transitions} transitions and goals {'would go' if dry_run else 'forgotten'} (after {days_kept} days).")
 
 
 @app.command()

@@ -49,6 +49,12 @@ def parser(program: str) -> argparse.ArgumentParser:
     browser.add_argument("--headed", action="store_true", default=None, help="show the browser window")
     browser.add_argument("--browser", type=Path, metavar="PATH", help="this Chromium instead of the one found")
     browser.add_argument("--cdp-endpoint", metavar="URL", help="use a running browser: http://host:9222 or ws://…")
+    browser.add_argument(
+        "--ephemeral",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="forget logins at the end (default over HTTP); --no-ephemeral keeps the first sandbox (default on stdio)",
+    )
     flags.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="what goes to stderr")
     return flags
 
@@ -64,7 +70,7 @@ def settings_tree(given: Mapping[str, Any]) -> dict[str, Any]:
                 tree["http"] = http_address(value)
             case "browser":
                 tree.setdefault("browser", {})["executable"] = value.expanduser().absolute()
-            case "headed" | "cdp_endpoint":
+            case "headed" | "cdp_endpoint" | "ephemeral":
                 tree.setdefault("browser", {})[name] = value
             case _:
                 tree[name] = value

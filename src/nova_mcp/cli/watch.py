@@ -13,9 +13,11 @@ from rich.text import Text
 from nova_mcp.cli.calls import COLUMNS, POLL_S, Positions, follow, last_calls, new_calls, row
 from nova_mcp.cli.keys import NextKey, keys
 from nova_mcp.cli.options import DataDir, Store, read_settings
+from nova_mcp.cli.questions import Questions, now_ms
 from nova_mcp.cli.stop_file import remove_stop, write_stop
 from nova_mcp.cli.stored import opened, shown_url
 from nova_mcp.cli.terminal import fail, on_terminal, rich_table, say, visible
+from nova_mcp.human.mailbox import Mailbox
 from nova_mcp.observation.reader import EventFilter
 from nova_mcp.observation.store import StoredCall
 from nova_mcp.settings import Settings
@@ -28,14 +30,16 @@ SHOWN = 200
 
 @app.command()
 def watch(data_dir: DataDir = None, store: Store = None) -> None:
-    """Watch calls as they are recorded. Keys: s emergency stop, r resume, q quit."""
+    """Watch calls as they are recorded and answer what agents ask. Keys: s emergency stop, r resume, q quit."""
     settings = read_settings(data_dir, store)
     with opened(settings, create=True) as database:
         calls, positions = last_calls(database, EventFilter(limit=SHOWN))
         try:
             if on_terminal() and sys.stdin.isatty():
-                with keys() as next_key:
-                    _live(database, settings, _Screen(calls, positions), next_key)
+                # Only where keys are read is there somebody who can answer.
+                with keys() as next_key, Mailbox(settings.data_dir).attending():
+                    screen = _Screen(calls, positions, Questions(settings.data_dir))
+                    _live(database, settings, screen, next_key)
             else:
                 for call in follow(database, EventFilter(), positions):
                     say("\t".join(visible(cell) for cell in row(call)))
@@ -44,23 +48,26 @@ def watch(data_dir: DataDir = None, store: Store = None) -> None:
 
 
 class _Screen:
-    """The calls in view and how far the ledger was read."""
+    """The calls in view, how far the ledger was read, and who waits for an answer."""
 
-    def __init__(self, calls: list[StoredCall], positions: Positions) -> None:
+    def __init__(self, calls: list[StoredCall], positions: Positions, questions: Questions) -> None:
+        self.questions = questions
         self.calls = deque(calls, maxlen=SHOWN)
         self.positions = positions
 
     def refresh(self, database: Database) -> None:
         fresh, self.positions = new_calls(database, EventFilter(), self.positions)
         self.calls.extend(fresh)
+        self.questions.refresh()
 
     def render(self, settings: Settings, height: int) -> Group:
         stopped = settings.stop_file.exists()
         state = Text("STOPPED: every call is refused", "bold red") if stopped else Text("running", "green")
         head = Text.assemble(("Nova ", "bold"), shown_url(settings), "  ", state)
         foot = Text("r resume  q quit" if stopped else "s emergency stop  q quit", "dim")
-        rows = [row(call) for call in self.calls][-max(1, height - 6) :]
-        return Group(head, rich_table(COLUMNS, rows) if rows else Text("No calls yet.", "dim"), foot)
+        asked = self.questions.lines(now_ms())
+        rows = [row(call) for call in self.calls][-max(1, height - 6 - len(asked)) :]
+        return Group(head, *asked, rich_table(COLUMNS, rows) if rows else Text("No calls yet.", "dim"), foot)
 
 
 def _live(database: Database, settings: Settings, screen: _Screen, next_key: NextKey) -> None:
@@ -69,7 +76,10 @@ def _live(database: Database, settings: Settings, screen: _Screen, next_key: Nex
         while True:
             screen.refresh(database)
             live.update(screen.render(settings, console.height), refresh=True)
-            match next_key(POLL_S):
+            key = next_key(POLL_S)
+            if key is not None and screen.questions.take_key(key):
+                continue
+            match key:
                 case "s":
                     _switch(write_stop, settings)
                 case "r":

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 
-PAGES = {"/": "shop.html", "/covered": "covered.html", "/checkout": "checkout.html"}
+PAGES = {"/": "shop.html", "/covered": "covered.html", "/checkout": "checkout.html", "/profile": "profile.html"}
+ORDER = "/api/order"
+# Accepts nothing, whatever the page says about it.
+BROKEN = "/api/profile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,10 @@ def practice_site() -> Iterator[PracticeSite]:
         def do_POST(self) -> None:
             counter[f"POST {self.path}"] += 1
             self.rfile.read(int(self.headers.get("Content-Length", "0")))
-            self._send(201, "application/json", b'{"items": 1}')
+            if self.path == ORDER:
+                self._send(200, "text/html", files("nova_mcp.demo").joinpath("pages", "ordered.html").read_bytes())
+            else:
+                self._send(500 if self.path == BROKEN else 201, "application/json", b'{"items": 1}')
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)

@@ -90,6 +90,29 @@ async def _not_bought(stage: Stage) -> None:
     stage.tell("an order nobody vouched for", f"{reason}, orders received: {orders}", expected=right)
 
 
+async def _ordered_once(stage: Stage) -> None:
+    order = {"selector": "#order", "expect": ["text:Order received"]}
+    done, text = await stage.call("click_selector", **order)
+    orders = stage.site.received["POST /api/order"]
+    right = done.get("verifyState") == "verified" and orders == 1
+    stage.tell("the same order with its proof named", text.splitlines()[0], expected=right)
+    await stage.call("navigate", url=stage.site.base_url + "/checkout")
+    again, _ = await stage.call("click_selector", **order)
+    orders = stage.site.received["POST /api/order"]
+    reason = str(again.get("reasonCode"))
+    right = reason == "guarded_commit.duplicate_suspected" and orders == 1
+    stage.tell("ordering twice by accident", f"{reason}, orders received: {orders}", expected=right)
+
+
+async def _not_believed(stage: Stage) -> None:
+    await stage.call("navigate", url=stage.site.base_url + "/profile")
+    await stage.call("perceive")
+    saved, text = await stage.call("guarded_submit_form")
+    status = (saved.get("guardedCommit") or {}).get("verificationStatus")
+    right = status == "verified_fail" and "Profile saved." in saved["effect"]["newText"]
+    stage.tell("a page that says saved when the server refused", text.splitlines()[0], expected=right)
+
+
 async def _bad_input(stage: Stage) -> None:
     wrong, _ = await stage.call("navigate", url="javascript:alert(1)")
     stage.tell(
@@ -99,7 +122,15 @@ async def _bad_input(stage: Stage) -> None:
     stage.tell("a wrong argument", str(wrong.get("message")), expected=wrong.get("reasonCode") == "invalid_params")
 
 
-SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (_look, _act, _not_fooled, _not_bought, _bad_input)
+SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (
+    _look,
+    _act,
+    _not_fooled,
+    _not_bought,
+    _ordered_once,
+    _not_believed,
+    _bad_input,
+)
 
 
 async def play(site: PracticeSite, data_dir: Path, say: Say) -> list[Chapter]:

@@ -1,8 +1,10 @@
 """Keeps the ledger within its retention while a server runs."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import anyio
+from sqlalchemy import Connection
 
 from nova_mcp.clock import Clock
 from nova_mcp.observation.pruner import PruneRequest, prune
@@ -17,6 +19,10 @@ STEP = 200
 PAUSE_S = 0.05
 
 
+# What another subsystem forgets, given the time; says how much went.
+Chore = Callable[[Connection, int], int]
+
+
 def retention_policy(settings: RetentionSettings) -> RetentionPolicy:
     return RetentionPolicy(ended_days=settings.ended_days, gap_days=settings.gap_days, other_days=settings.other_days)
 
@@ -24,15 +30,18 @@ def retention_policy(settings: RetentionSettings) -> RetentionPolicy:
 class Janitor:
     """Several servers may sweep one store: erasing what is erased changes nothing."""
 
-    def __init__(self, db: Database, clock: Clock, policy: RetentionPolicy) -> None:
+    def __init__(self, db: Database, clock: Clock, policy: RetentionPolicy, chores: Sequence[Chore] = ()) -> None:
         self._db = db
         self._clock = clock
         self._policy = policy
+        self._chores = tuple(chores)
 
     async def run(self) -> None:
         await anyio.sleep(FIRST_AFTER_S)
         while True:
             await self.sweep()
+            for chore in self._chores:
+                await self._db.write(chore, self._clock.now_ms())
             await anyio.sleep(EVERY_S)
 
     async def sweep(self) -> int:

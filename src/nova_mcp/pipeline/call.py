@@ -4,6 +4,7 @@ import logging
 from collections.abc import Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 import anyio
 
@@ -12,7 +13,7 @@ from nova_mcp.browser.runtime import Browser
 from nova_mcp.browser.targets import Tab
 from nova_mcp.clock import Ports
 from nova_mcp.errors import InvalidParams, NotFound, NovaError, UnknownTool
-from nova_mcp.observation.model import Caller, CallOutcome, Json, ServerId
+from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Flag, Json, ServerId
 from nova_mcp.observation.recorder import Recorder
 from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.endings import (
@@ -21,6 +22,7 @@ from nova_mcp.pipeline.endings import (
     Failed,
     cancelled,
     defect,
+    ended_for,
     outcome_of,
     overdue,
     store_failed,
@@ -28,21 +30,26 @@ from nova_mcp.pipeline.endings import (
 )
 from nova_mcp.pipeline.envelope import Envelope, page_state
 from nova_mcp.pipeline.gates import Admitted, Notice, Refused, admit
-from nova_mcp.pipeline.model import Answer, CallRequest
+from nova_mcp.pipeline.model import Answer, CallRequest, Within
+from nova_mcp.pipeline.redacting import redacted_answer
 from nova_mcp.pipeline.render import Reader, render, unrecorded
 from nova_mcp.pipeline.running import Running
+from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tools import PREFIX
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.catalogue import Catalogue
-from nova_mcp.tools.context import CallInfo, ToolContext
+from nova_mcp.tools.context import CallInfo, StepAnswer, StepCall, ToolContext
 from nova_mcp.tools.door import CallParams, no_such_tool
 from nova_mcp.tools.names import DOOR, canonical_name
 from nova_mcp.tools.spec import AGENT_ID, AgentParams, GateId, Params, Result, TargetParams, ToolSpec
+from nova_mcp.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
 LIMIT_GATE = "server.limit"
+LOOKS: frozenset[Flag] = frozenset({"content_exposed", "visual_exposed"})
 GRACE_MS = 5_000
 # Judged again under the lock: while a call waited for it, the tab may have changed hands or documents.
 TAB_GATES: tuple[GateId, ...] = ("claim.owner", "safety.perceive_first")
@@ -58,6 +65,8 @@ class Parts:
     catalogue: Catalogue
     recorder: Recorder
     browser: Browser
+    verifier: Verifier
+    secrets: SecretStore
     admission: Admission
     listed: Collection[str]
 
@@ -71,7 +80,9 @@ class Pipeline:
         self.running = Running()
 
     async def run(self, request: CallRequest) -> Answer:
-        envelope = self._open(request)
+        return await self._run(request, self._open(request))
+
+    async def _run(self, request: CallRequest, envelope: Envelope) -> Answer:
         with self.running.entered(envelope.call_id) as scope:
             ending: Ending | None = None
             try:
@@ -83,15 +94,19 @@ class Pipeline:
                 raise
             except anyio.get_cancelled_exc_class():
                 # Whatever leaves our own scope is the client's doing, even if we wanted the call to end as well.
-                await self._recorded(envelope, cancelled(envelope.evidence))
+                await self._recorded(envelope, self._cut_off(request, envelope))
                 raise
             why = self.running.reason(envelope.call_id)
             if ending is None and why is not None:
-                gate_id = why.reason_code if why.reason_code == "safety.emergency_stop" else None
-                ending = Failed(why, gate_id)
+                ending = ended_for(why)
             if ending is None:
                 raise AssertionError("a scope of ours ends early only for a reason of ours")
             return await self._finish(envelope, ending)
+
+    def _cut_off(self, request: CallRequest, envelope: Envelope) -> CallOutcome:
+        """A step is cut off together with the call it belongs to, for whatever reason that one was."""
+        why = self.running.reason(envelope.call_id) if request.within is not None else None
+        return cancelled(envelope.evidence) if why is None else outcome_of(ended_for(why), envelope.evidence)
 
     # 1–2: open the envelope
 
@@ -105,14 +120,15 @@ class Pipeline:
             started_at_ms=ports.clock.now_ms(),
             started_mono_ms=ports.clock.monotonic_ms(),
             open_names=self._open_names,
+            redactor=self._parts.secrets.redactor,
+            via=request.within.via if request.within is not None else None,
         )
 
     async def _attempt(self, request: CallRequest, envelope: Envelope) -> Ending:
         try:
             return await self._perform(request, envelope)
         except NovaError as error:
-            if error.action_dispatched is not None:
-                envelope.evidence.action_dispatched = error.action_dispatched
+            envelope.evidence.settle_touch(error.action_dispatched)
             return Failed(error, envelope.gate_id or error.gate_id)
         except StoreUnavailable as failure:
             return Failed(store_failed(failure))
@@ -131,13 +147,21 @@ class Pipeline:
         early = [gate for gate in spec.gates if gate != "safety.perceive_first"]
         notices = self._admit(spec, params, request, envelope, early)
         budget_ms = spec.deadline_ms(params) + GRACE_MS
+        if request.within is not None:
+            budget_ms = min(budget_ms, request.within.budget_ms)
         ended: Done | None = None
         with anyio.move_on_after(budget_ms / 1000):
-            async with self._lock(spec, envelope.evidence.tab):
+            # A target that is being verified is refused at once; waiting for its lock would only hide that.
+            async with (
+                self._turn(spec, request, envelope),
+                self._reservation(spec, params, envelope),
+                self._lock(spec, envelope.evidence.tab),
+            ):
                 late = [gate for gate in spec.gates if gate in TAB_GATES]
                 notices += self._admit(spec, params, request, envelope, late)
                 result: Result = await spec.run(self._context(request, envelope), params)
                 ended = Done(result, notices)
+                self._note_look(envelope)
         return ended or Failed(overdue(budget_ms))
 
     # 3: which tool, which arguments
@@ -148,6 +172,7 @@ class Pipeline:
         spec = self._parts.catalogue.find(envelope.tool_name)
         envelope.spec = spec
         params = parse_arguments(spec.params, envelope.arguments)
+        spec.check(params, self._parts.catalogue)
         envelope.understood = True
         if isinstance(params, AgentParams):
             envelope.caller = replace(envelope.caller, agent_id=params.agent_id)
@@ -189,7 +214,7 @@ class Pipeline:
         gates: Collection[GateId],
     ) -> tuple[Notice, ...]:
         parts, tab = self._parts, envelope.evidence.tab
-        envelope.before = page_state(tab, keep_raw_urls=parts.settings.keep_raw_urls)
+        envelope.before = page_state(tab, keep_raw_urls=parts.settings.keep_raw_urls, redactor=parts.secrets.redactor)
         facts = parts.admission.facts(spec, params, envelope.caller, tab, request.connection)
         match admit(gates, facts, parts.settings.gates):
             case Refused(gate_id, error):
@@ -205,18 +230,63 @@ class Pipeline:
     def _context(self, request: CallRequest, envelope: Envelope) -> ToolContext:
         parts = self._parts
         return ToolContext(
-            call=CallInfo(envelope.call_id, envelope.caller, request.progress),
+            call=CallInfo(
+                call_id=envelope.call_id,
+                tool_name=envelope.tool_name,
+                caller=envelope.caller,
+                progress=request.progress,
+                intent=partial(self._intent, envelope),
+                session_id=request.session_id,
+                step=partial(self._step, request, envelope),
+            ),
             evidence=envelope.evidence,
             ports=parts.ports,
             settings=parts.settings,
             browser=parts.browser,
             catalogue=parts.catalogue,
+            verifier=parts.verifier,
+            secrets=parts.secrets,
         )
 
+    def _intent(self, envelope: Envelope, intent_id: str) -> CallRecord:
+        parts = self._parts
+        return envelope.intent(intent_id, parts.ports.clock.now_ms(), keep_raw_urls=parts.settings.keep_raw_urls)
+
+    def _note_look(self, envelope: Envelope) -> None:
+        """An agent that has seen the page may decide to do again what it did before."""
+        tab = envelope.evidence.tab
+        if tab is not None and not LOOKS.isdisjoint(envelope.evidence.flags):
+            tab.observed[envelope.caller.owner] = self._parts.ports.clock.now_ms()
+
+    def _reservation(self, spec: ToolSpec, params: Params, envelope: Envelope) -> AbstractAsyncContextManager[None]:
+        tab = envelope.evidence.tab
+        if tab is None or (window_ms := spec.guards(params)) is None:
+            return nullcontext()
+        return self._parts.verifier.coordinator.reserved(tab.target_id, envelope.call_id, window_ms)
+
+    def _turn(self, spec: ToolSpec, request: CallRequest, envelope: Envelope) -> AbstractAsyncContextManager[None]:
+        """Changes stay out while a sequence is between two of its steps; the steps themselves are in already."""
+        tab = envelope.evidence.tab
+        if tab is None or spec.lock in ("none", "shared") or request.within is not None:
+            return nullcontext()
+        return tab.turns.exclusive() if spec.lock == "turn" else tab.turns.shared()
+
     def _lock(self, spec: ToolSpec, tab: Tab | None) -> AbstractAsyncContextManager[None]:
-        if tab is None or spec.lock == "none":
+        if tab is None or spec.lock in ("none", "turn"):
             return nullcontext()
         return tab.lock.exclusive() if spec.lock == "exclusive" else tab.lock.shared()
+
+    async def _step(self, request: CallRequest, outer: Envelope, step: StepCall) -> StepAnswer:
+        """One step as a call of its own: same gates, own record; what it touched, the outer call has touched."""
+        within = Within(outer.tool_name.removeprefix(PREFIX), step.budget_ms)
+        inner = replace(request, tool=step.tool, arguments=step.arguments, progress=step.progress, within=within)
+        envelope = self._open(inner)
+        try:
+            answer = await self._run(inner, envelope)
+        finally:
+            touched = bool(envelope.evidence.action_dispatched)
+            outer.evidence.action_dispatched = touched or outer.evidence.action_dispatched
+        return StepAnswer(answer.structured, answer.text, touched, answer.images)
 
     # 6–9: record, then answer
 
@@ -234,7 +304,7 @@ class Pipeline:
         touched = bool(envelope.evidence.action_dispatched)
         parts = self._parts
         reader = Reader(envelope.call_id, effect, parts.listed, touched, parts.settings.tool_names)
-        return render(ending, reader)
+        return redacted_answer(render(ending, reader), parts.secrets.redactor)
 
     async def _recorded(self, envelope: Envelope, outcome: CallOutcome) -> StoreUnavailable | None:
         """Nothing once the record is committed, otherwise why it is not."""
@@ -257,7 +327,7 @@ class Pipeline:
         # Set before the write: a cancellation that arrives while the shielded write runs must not record twice.
         envelope.recorded = True
         try:
-            await parts.recorder.record(record)
+            await parts.recorder.record(record, also=tuple(envelope.evidence.also))
         except StoreUnavailable:
             envelope.recorded = False
             raise

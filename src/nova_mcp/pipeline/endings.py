@@ -45,6 +45,11 @@ def cancelled(evidence: Evidence) -> CallOutcome:
     return _outcome("cancelled", evidence, reason_code=CANCELLED_REASON)
 
 
+def ended_for(why: NovaError) -> Failed:
+    """A call that was ended from our side, for a reason of ours."""
+    return Failed(why, why.reason_code if why.reason_code == "safety.emergency_stop" else None)
+
+
 def unknown_tool() -> CallOutcome:
     return CallOutcome("invalid", InvalidParams.error_code, "unknown_tool")
 

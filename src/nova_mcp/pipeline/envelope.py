@@ -1,7 +1,7 @@
 """The evidence of one call while it is still open: what is known before, during and after."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nova_mcp.browser.elements import normalize_selector, selector_hash
 from nova_mcp.browser.targets import Tab
@@ -15,6 +15,7 @@ from nova_mcp.observation.model import (
     Touched,
 )
 from nova_mcp.redaction import redact_arguments, redact_selector
+from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.tools.context import Evidence
 from nova_mcp.tools.spec import ToolSpec
 from nova_mcp.urls import normalize_url, redact_query, route_key
@@ -41,6 +42,7 @@ class Envelope:
     # Names of arguments that never hold private text, and whether this call's own have been read as what they are.
     open_names: frozenset[str] = frozenset()
     understood: bool = False
+    redactor: Redactor = field(default_factory=Redactor)
 
     @property
     def effect(self) -> Effect:
@@ -57,28 +59,37 @@ class Envelope:
         return CallRecord(
             call_id=self.call_id,
             caller=self.caller,
-            tool_name=self.tool_name[:NAME_LIMIT],
+            tool_name=self.redactor.text(self.tool_name)[:NAME_LIMIT],
             effect=self.effect,
             started_at_ms=self.started_at_ms,
             duration_ms=max(0, round(mono_ms - self.started_mono_ms)),
             outcome=outcome,
             via=self.via,
             before=self.before,
-            after=page_state(evidence.tab, keep_raw_urls=keep_raw_urls),
+            after=page_state(evidence.tab, keep_raw_urls=keep_raw_urls, redactor=self.redactor),
             touched=Touched(
-                selector=redact_selector(selector, keep_raw_urls=keep_raw_urls) if selector else None,
+                selector=self._kept_selector(selector, keep_raw_urls=keep_raw_urls) if selector else None,
                 selector_hash=selector_hash(selector) if selector else None,
                 fingerprint_id=evidence.fingerprint_id,
                 flags=frozenset(flags),
             ),
             arguments=self._redacted(keep_raw_urls=keep_raw_urls),
+            closes=evidence.closes,
         )
+
+    def intent(self, intent_id: str, now_ms: int, *, keep_raw_urls: bool) -> CallRecord:
+        """What is about to be done, on record before it is: a server that dies in between is known to have tried."""
+        record = self.close(CallOutcome("pending"), self.started_mono_ms, keep_raw_urls=keep_raw_urls)
+        return replace(record, call_id=intent_id, kind="intent", effect="commit", started_at_ms=now_ms, closes=None)
+
+    def _kept_selector(self, selector: str, *, keep_raw_urls: bool) -> str:
+        return redact_selector(self.redactor.text(selector), keep_raw_urls=keep_raw_urls)
 
     def _redacted(self, *, keep_raw_urls: bool) -> Json:
         private = self.spec.private_arguments if self.spec is not None else frozenset[str]()
         return redact_arguments(
             {key: value for key, value in self.arguments.items() if key != "_meta"},
-            secrets={},
+            secrets=self.redactor.filter,
             sensitive_fields=frozenset() if self.evidence.input_is_harmless else private,
             # A password may stand under a misspelt name or be meant for a tool that does not exist.
             known_fields=None if self.understood else self.open_names,
@@ -86,11 +97,14 @@ class Envelope:
         )
 
 
-def page_state(tab: Tab | None, *, keep_raw_urls: bool) -> PageState:
+def page_state(tab: Tab | None, *, keep_raw_urls: bool, redactor: Redactor | None = None) -> PageState:
     """Where a tab stands, from what the host already knows: no page is asked, so a dead one answers too."""
     if tab is None:
         return PageState()
     url = normalize_url(tab.url)
+    if url is not None and redactor is not None:
+        # Before the query is reduced, which might leave a piece that no longer matches.
+        url = redactor.text(url)
     return PageState(
         target_id=tab.target_id,
         sandbox_id=tab.sandbox_id,

@@ -14,6 +14,14 @@ async def silent(done: float, total: float | None, message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """The call that this one is a step of: what the ledger calls it, and the time it has left."""
+
+    via: str
+    budget_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallRequest:
     """A tool call as it arrived: nothing in it has been checked yet."""
 
@@ -22,8 +30,10 @@ class CallRequest:
     principal: str
     connection: str | None = None
     progress: Progress = silent
+    session_id: str | None = None
     # Set when a limit outside the pipeline already decided against the call; it is recorded all the same.
     refusal: NovaError | None = None
+    within: Within | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What can be read by address: one call's evidence, one screenshot."""
+"""What can be read by address: one call's evidence, one screenshot, the receipt of one commit."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from nova_mcp.browser.screenshot import ScreenshotShelf
+from nova_mcp.browser.screenshot import receipt_shelf, screenshot_shelf
 from nova_mcp.observation.rules import canonical_body
 from nova_mcp.observation.store import StoredCall, get_call
 from nova_mcp.pipeline.endings import store_failed
@@ -14,8 +14,10 @@ from nova_mcp.pipeline.model import ResourceContent
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.pictures import shelf_mark
+from nova_mcp.verification.receipts import receipt_to_json
+from nova_mcp.verification.store import find_transition
 
-_ADDRESS = re.compile(r"nova://(?P<kind>ledger|screenshot)/(?P<name>[A-Za-z0-9_-]{1,64})")
+_ADDRESS = re.compile(r"nova://(?P<kind>ledger|screenshot|receipt)/(?P<name>[A-Za-z0-9_-]{1,64})")
 
 
 class Resources:
@@ -23,13 +25,15 @@ class Resources:
 
     def __init__(self, db: Database, data_dir: Path) -> None:
         self._db = db
-        self._shelf = ScreenshotShelf(data_dir)
+        self._shelves = (screenshot_shelf(data_dir), receipt_shelf(data_dir))
 
     async def read(self, uri: str, principal: str) -> ResourceContent | None:
         if (address := _ADDRESS.fullmatch(uri)) is None:
             return None
         if address["kind"] == "ledger":
             return await self._call(uri, address["name"], principal)
+        if address["kind"] == "receipt":
+            return await self._receipt(uri, address["name"], principal)
         if not address["name"].startswith(shelf_mark(principal)):
             return None
         return await anyio.to_thread.run_sync(self._picture, uri, address["name"])
@@ -43,8 +47,18 @@ class Resources:
             return None
         return ResourceContent(uri, "application/json", text=evidence_json(call))
 
+    async def _receipt(self, uri: str, transition_id: str, principal: str) -> ResourceContent | None:
+        try:
+            found = await self._db.read(find_transition, principal, transition_id)
+        except StoreUnavailable as failure:
+            raise store_failed(failure) from failure
+        if found is None:
+            return None
+        return ResourceContent(uri, "application/json", text=receipt_to_json(found.as_receipt()))
+
     def _picture(self, uri: str, name: str) -> ResourceContent | None:
-        if (path := self._shelf.find(name)) is None:
+        path = next((found for shelf in self._shelves if (found := shelf.find(name)) is not None), None)
+        if path is None:
             return None
         return ResourceContent(uri, f"image/{path.suffix.removeprefix('.')}", data=path.read_bytes())
 

@@ -48,8 +48,7 @@ async def serve_http(
     listener = listen(settings.http.host, settings.http.port)
     try:
         port = listener.getsockname()[1]
-        # With port 0 the system chose one; the browser must not open our own address either way.
-        settings = settings.model_copy(update={"http": settings.http.model_copy(update={"port": port})})
+        settings = served_settings(settings, port)
         endpoint = endpoint_of(settings.http.host, port)
         ports, inflight, slot = system_ports(), Inflight(), BackendSlot(settings, backend_factory)
         limits = Limits(ports.clock, settings.http.calls_per_minute, settings.http.concurrent_calls)
@@ -75,6 +74,14 @@ async def serve_http(
         listener.close()
         ending.finished()
     return ending.reason
+
+
+def served_settings(settings: Settings, port: int) -> Settings:
+    """What holds once the port is known: the browser must not open our own address, and logins are not kept unasked."""
+    http = settings.http.model_copy(update={"port": port})
+    ephemeral = True if settings.browser.ephemeral is None else settings.browser.ephemeral
+    browser = settings.browser.model_copy(update={"ephemeral": ephemeral})
+    return settings.model_copy(update={"http": http, "browser": browser})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Callable
 from types import TracebackType
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -28,3 +29,31 @@ def log_to_stderr(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneEntry(FORMAT))
     logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+class Hiding(logging.Formatter):
+    """Writes what another formatter writes, with secrets replaced: in messages, arguments and tracebacks alike."""
+
+    def __init__(self, inner: logging.Formatter | None, redact: Callable[[str], str]) -> None:
+        super().__init__()
+        self.inner = inner or logging.Formatter()
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redact(self.inner.format(record))
+
+
+def hide_in_logs(redact: Callable[[str], str]) -> Callable[[], None]:
+    """From here on no handler of the process writes a secret; returns what ends it."""
+    covered: list[tuple[logging.Handler, Hiding]] = []
+    for handler in logging.getLogger().handlers:
+        hiding = Hiding(handler.formatter, redact)
+        handler.setFormatter(hiding)
+        covered.append((handler, hiding))
+
+    def uncover() -> None:
+        for handler, hiding in covered:
+            if handler.formatter is hiding:
+                handler.setFormatter(hiding.inner)
+
+    return uncover

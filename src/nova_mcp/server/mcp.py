@@ -31,6 +31,7 @@ from nova_mcp.tools.names import canonical_name, published_name
 
 log = logging.getLogger(__name__)
 
+SESSION_CHARS = 200
 Context = ServerRequestContext[Any, Any]
 
 RESOURCE_NOT_FOUND = -32002
@@ -133,6 +134,7 @@ class _Face:
             principal=peer.principal,
             connection=peer.connection,
             progress=ctx.session.report_progress,
+            session_id=_session_id(params),
         )
         try:
             answer = await self._admitted(request)
@@ -288,3 +290,12 @@ def _protocol_error(error: NovaError) -> MCPError:
     if error.retry_after_ms is not None:
         data["retryAfterMs"] = error.retry_after_ms
     return MCPError(error.error_code, error.message, data)
+
+
+def _session_id(params: types.CallToolRequestParams) -> str | None:
+    """The session a client says it belongs to, beside the arguments or among them."""
+    inner = (params.arguments or {}).get("_meta")
+    for meta in (params.meta, inner):
+        if isinstance(meta, Mapping) and isinstance(given := meta.get("sidecarSessionId"), str):
+            return given[:SESSION_CHARS]
+    return None

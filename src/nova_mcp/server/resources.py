@@ -31,6 +31,13 @@ TEMPLATES: tuple[Template, ...] = (
         "A picture that an earlier call took.",
         "image/png",
     ),
+    Template(
+        "nova://receipt/{id}",
+        "receipt",
+        "Receipt of a commit",
+        "What one guarded action sent, what came back and what that proves; the id is its transitionId.",
+        "application/json",
+    ),
 )
 
 

@@ -1,11 +1,11 @@
 """From raw JSON to typed arguments, with messages that say what was wrong and what is allowed."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from nova_mcp.errors import InvalidParams
@@ -38,7 +38,7 @@ def parse_arguments(params: type[P], arguments: Mapping[str, Json]) -> P:
         raise InvalidParams("invalid_params", "arguments are nested too deeply", "Send flatter JSON.") from None
 
 
-def accepted_names(params: type[Params]) -> list[str]:
+def accepted_names(params: type[BaseModel]) -> list[str]:
     return [entry.alias or name for name, entry in params.model_fields.items()]
 
 
@@ -82,13 +82,32 @@ def _bounds(context: Mapping[str, Any]) -> str:
     return " and ".join(phrase.format(context[key]) for key, phrase in words.items() if key in context)
 
 
+def _model_at(params: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
+    """The model whose field an error is about; the outermost one where the path leaves the models."""
+    found = params
+    for part in (part for part in path if isinstance(part, str)):
+        inner = next((entry for name, entry in found.model_fields.items() if part == (entry.alias or name)), None)
+        models = [] if inner is None else list(_models_in(inner.annotation))
+        if not models:
+            return params
+        found = models[0]
+    return found
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
+
+
 def _sentence(params: type[Params], problem: ErrorDetails) -> str:
     where = ".".join(str(part) for part in problem["loc"]) or "arguments"
     where = where if len(where) <= SHOWN_CHARS else where[:SHOWN_CHARS] + "…"
     kind, context, value = problem["type"], problem.get("ctx", {}), problem.get("input")
     if kind == "extra_forbidden":
-        names = accepted_names(params)
-        near = get_close_matches(where, names, n=1)
+        names = accepted_names(_model_at(params, problem["loc"][:-1]))
+        near = get_close_matches(str(problem["loc"][-1]), names, n=1)
         guess = f" (did you mean {near[0]}?)" if near else ""
         return f"{where} is not an argument{guess}; accepted: {', '.join(names)}"
     if kind == "missing":

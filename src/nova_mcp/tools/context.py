@@ -1,11 +1,11 @@
 """What a tool may reach while it runs, and where it leaves its evidence."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nova_mcp.clock import Ports
-from nova_mcp.observation.model import Caller, Flag
+from nova_mcp.observation.model import Caller, CallRecord, Flag, Json
 from nova_mcp.settings import Settings
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
@@ -13,7 +13,11 @@ Progress = Callable[[float, float | None, str], Awaitable[None]]
 if TYPE_CHECKING:
     from nova_mcp.browser.runtime import Browser
     from nova_mcp.browser.targets import Tab
+    from nova_mcp.observation.recorder import Also
+    from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tools.catalogue import Catalogue
+    from nova_mcp.tools.spec import Image
+    from nova_mcp.verification.verifier import Verifier
 
 
 @dataclass(slots=True)
@@ -22,20 +26,67 @@ class Evidence:
 
     tab: "Tab | None" = None
     action_dispatched: bool | None = None
+    # Input that prepared the decisive one has reached the page, whatever becomes of that one.
+    prepared_page: bool = False
+    # The decisive input provably did not arrive.
+    undelivered: bool = False
     selector: str | None = None
     fingerprint_id: str | None = None
     verification: str | None = None
     input_is_harmless: bool = False
     flags: set[Flag] = field(default_factory=set)
+    # The intent this call's record closes, and what is derived from the record in its own transaction.
+    closes: str | None = None
+    also: "list[Also]" = field(default_factory=list)
+
+    def settle_touch(self, arrived: bool | None) -> None:
+        """What is proven about the decisive input; None leaves the question as it stood."""
+        if arrived is not None:
+            self.undelivered = not arrived
+            self.action_dispatched = arrived or self.prepared_page
+
+
+@dataclass(frozen=True, slots=True)
+class StepCall:
+    """A call that a running call makes as one of its steps."""
+
+    tool: str
+    arguments: Mapping[str, Json]
+    budget_ms: int
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class StepAnswer:
+    """How a step ended; its own record is already in the ledger."""
+
+    structured: Mapping[str, Json]
+    text: str
+    dispatched: bool
+    images: "tuple[Image, ...]" = ()
+
+
+RunStep = Callable[[StepCall], Awaitable[StepAnswer]]
+
+
+async def no_steps(step: StepCall) -> StepAnswer:
+    raise AssertionError("only the pipeline can run steps")
 
 
 @dataclass(frozen=True, slots=True)
 class CallInfo:
-    """Which call this is, who makes it, and how to tell them that it takes a while."""
+    """Which call this is, who makes it, and how to tell them that it takes a while.
+
+    `intent` writes the record that says, before anything is sent, what is about to be.
+    """
 
     call_id: str
+    tool_name: str
     caller: Caller
     progress: Progress
+    intent: Callable[[str], CallRecord]
+    session_id: str | None = None
+    step: RunStep = no_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +99,8 @@ class ToolContext:
     settings: Settings
     browser: "Browser"
     catalogue: "Catalogue"
+    verifier: "Verifier"
+    secrets: "SecretStore"
 
     @property
     def caller(self) -> Caller:

@@ -6,7 +6,11 @@ from pydantic import AfterValidator, Field, model_validator
 
 from nova_mcp.browser.locate import Locator
 from nova_mcp.policy import Malformed, NavigationPolicy, judge_url
-from nova_mcp.tools.spec import Params
+from nova_mcp.tools.contract_params import EXAMPLE, TransitionContractParams
+from nova_mcp.tools.spec import RARE, Params, taught_by
+from nova_mcp.verification.expect import BadExpectation, compile_expect
+from nova_mcp.verification.model import Contract
+from nova_mcp.verification.rules import watched_at_most_ms
 
 WaitUntil = Literal["commit", "domcontentloaded", "load", "settled"]
 OutputDetail = Literal["compact", "full"]
@@ -32,10 +36,18 @@ class LoadParams(Params):
 
 
 class LocatorParams(Params):
-    selector: str | None = Field(None, min_length=1, max_length=2000, description="CSS, text=…, role=…[name=…]")
-    ref: str | None = Field(None, pattern=REF_PATTERN, description="from perceive, e.g. e12")
-    frame_id: str | None = Field(None, min_length=1, max_length=200)
-    nth: int | None = Field(None, ge=0, le=999)
+    selector: str | None = Field(
+        None,
+        min_length=1,
+        max_length=2000,
+        description="CSS, text=…, role=…[name=…]",
+        json_schema_extra=taught_by("click_selector"),
+    )
+    ref: str | None = Field(
+        None, pattern=REF_PATTERN, description="from perceive, e.g. e12", json_schema_extra=taught_by("click_selector")
+    )
+    frame_id: str | None = Field(None, min_length=1, max_length=200, json_schema_extra=RARE)
+    nth: int | None = Field(None, ge=0, le=999, json_schema_extra=RARE)
 
     def locator(self) -> Locator | None:
         if self.selector is None and self.ref is None:
@@ -68,16 +80,80 @@ class MaybeElementParams(LocatorParams):
 
 
 class ActParams(Params):
-    """Waiting for the element, for a navigation, and for dialogs the action may open."""
+    """Waiting for the element."""
 
     timeout_ms: int = Field(3000, ge=0, le=60_000)
+
+
+class LeadingParams(Params):
+    """For actions that may lead to another page."""
+
     wait_for_navigation: bool = False
-    navigation_timeout_ms: int = Field(10_000, ge=0, le=60_000)
+    navigation_timeout_ms: int = Field(10_000, ge=0, le=60_000, json_schema_extra=RARE)
+
+
+class DialogParams(Params):
+    """For actions that may open a dialog."""
+
     on_dialog: OnDialog = "dismiss"
-    prompt_text: str | None = Field(None, max_length=1000)
+    prompt_text: str | None = Field(None, max_length=1000, json_schema_extra=RARE)
 
     @model_validator(mode="after")
     def _prompt_needs_accept(self) -> Self:
         if self.prompt_text is not None and self.on_dialog != "accept":
             raise ValueError('promptText goes with onDialog "accept" only')
         return self
+
+
+class ContractParams(Params):
+    """What should come of an action: a contract, or the same in few words."""
+
+    transition_contract: TransitionContractParams | None = Field(
+        None, description=f"e.g. {EXAMPLE}", json_schema_extra=taught_by("click_selector")
+    )
+    expect: list[Annotated[str, Field(min_length=1, max_length=500)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=6,
+        description="text:… url:/glob gone:css visible:css value:css=… response:POST /glob 2xx; ! forbids",
+        json_schema_extra=taught_by("click_selector"),
+    )
+    retry_of: str | None = Field(
+        None,
+        min_length=1,
+        max_length=64,
+        description="transitionId of an unclear attempt",
+        json_schema_extra=taught_by("click_selector"),
+    )
+    intent_key: str | None = Field(
+        None,
+        min_length=1,
+        max_length=200,
+        description="same key = same intent",
+        json_schema_extra=taught_by("click_selector"),
+    )
+
+    @model_validator(mode="after")
+    def _one_contract(self) -> Self:
+        if self.transition_contract is not None and self.expect is not None:
+            raise ValueError("give transitionContract or expect, not both")
+        if self.expect is not None:
+            try:
+                compile_expect(self.expect)
+            except BadExpectation as bad:
+                raise ValueError(str(bad)) from None
+        return self
+
+    def contract(self) -> Contract | None:
+        if self.expect is not None:
+            return compile_expect(self.expect)
+        return None if self.transition_contract is None else self.transition_contract.to_contract()
+
+    def verifying_ms(self) -> int | None:
+        """How long the outcome may be watched for; None without a contract."""
+        contract = self.contract()
+        return None if contract is None else watched_at_most_ms(contract)
+
+
+class DetailParams(Params):
+    output_detail: OutputDetail = Field("compact", json_schema_extra=RARE)

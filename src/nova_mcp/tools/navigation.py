@@ -161,7 +161,7 @@ def _told(tab: Tab, report: NavigationReport) -> NavigateResult:
         page_epoch=report.page_epoch,
         message=report.message or None,
         hint=report.hint or None,
-        warnings=list(report.warnings),
+        warnings=[*report.warnings, *tab.take_notices()],
     )
 
 

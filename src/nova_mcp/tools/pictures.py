@@ -7,7 +7,7 @@ import anyio.to_thread
 from pydantic import Field, model_validator
 
 from nova_mcp.browser.element_area import element_area
-from nova_mcp.browser.screenshot import INLINE_LIMIT_BYTES, Region, ScreenshotShelf, ShotOptions, capture
+from nova_mcp.browser.screenshot import INLINE_LIMIT_BYTES, Region, ShotOptions, capture, screenshot_shelf
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import MaybeElementParams
 from nova_mcp.tools.spec import Image, PageResult, Params, TargetParams, maybe, tool
@@ -79,7 +79,7 @@ async def capture_screenshot(ctx: ToolContext, p: CaptureParams) -> CaptureResul
     shot = await capture(tab, await _options(ctx, p))
     now = ctx.ports.clock.now_ms()
     shot_id = f"{shelf_mark(ctx.caller.principal)}{ctx.ports.ids.token(16)}"
-    await anyio.to_thread.run_sync(ScreenshotShelf(ctx.settings.data_dir).put, shot_id, shot, now)
+    await anyio.to_thread.run_sync(screenshot_shelf(ctx.settings.data_dir).put, shot_id, shot, now)
     inline = p.response_mode == "inline" and len(shot.data) <= INLINE_LIMIT_BYTES
     ctx.evidence.selector = p.selector
     ctx.evidence.flags |= {"visual_exposed", "full_document" if p.full_page and not shot.cut else "viewport_only"}

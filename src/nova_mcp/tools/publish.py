@@ -17,6 +17,20 @@ def lean_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return _lean(schema, schema.get("$defs", {}))
 
 
+def listed_schema(spec: ToolSpec) -> dict[str, Any]:
+    """The schema as every client pays for it: rare arguments go through the door, shared ones are explained once."""
+    schema = spec.params.model_json_schema(by_alias=True)
+    lean = lean_schema(schema)
+    shown: dict[str, Any] = {}
+    for name, field in lean.get("properties", {}).items():
+        marks = schema["properties"][name]
+        if marks.get("rare"):
+            continue
+        taught = marks.get("taughtBy", spec.name) == spec.name
+        shown[name] = field if taught else {key: value for key, value in field.items() if key != "description"}
+    return {**lean, "properties": shown} if "properties" in lean else lean
+
+
 def _lean(node: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
     if (ref := node.get("$ref")) is not None:
         node = {**defs[ref.rsplit("/", 1)[1]], **{key: value for key, value in node.items() if key == "description"}}
@@ -55,7 +69,7 @@ def entry(spec: ToolSpec) -> dict[str, Any]:
         "description": spec.description,
         "effect": spec.effect,
         "bundles": sorted(spec.bundles),
-        "inputSchema": lean_schema(spec.params.model_json_schema(by_alias=True)),
+        "inputSchema": listed_schema(spec),
         "outputSchema": open_schema(spec),
         "annotations": annotations(spec.effect, repeat_safe=spec.repeat_safe),
     }

@@ -9,12 +9,16 @@ from nova_mcp.browser.perception import perceive as look
 from nova_mcp.browser.reading import ReadRequest
 from nova_mcp.browser.reading import read_text as read
 from nova_mcp.browser.tab import Tab
+from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.goals import GoalContextPart, goal_context_part
 from nova_mcp.tools.groups import MaybeElementParams
 from nova_mcp.tools.spec import PageResult, Part, TargetParams, maybe, tool
 
 PerceiveMode = Literal["summary", "state"]
 ReadScope = Literal["auto", "main", "page"]
+# A goal's line takes at most this part of the budget; the page itself needs the rest.
+GOAL_SHARE = 4
 
 
 class Scroll(Part):
@@ -27,6 +31,7 @@ class CommitPointCta(Part):
     name: str
     kind: str
     why: str
+    suggested_tool: str
 
 
 class CompletenessPart(Part):
@@ -52,7 +57,7 @@ class PerceiveResult(PageResult):
     rev: int
     page_epoch: int
     title: str
-    goal_context: None = None
+    goal_context: GoalContextPart | None = None
     ok_hints: None = None
     ready_state: str | None = maybe()
     scroll: Scroll | None = maybe()
@@ -82,9 +87,24 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     """Shows the page's actionable elements as lines `ref role "name" selector [flags]` within maxTokens. Act on refs.
     [commit] marks controls that send, buy, delete or sign in. mode state is a quick glance."""
     ctx.tab.require_ready()
-    report = await look(ctx.tab, PerceiveRequest(p.mode, p.max_tokens, p.visible_only), ctx.ports)
+    goal = goal_context_part(await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id))
+    anchor = "" if goal is None else fit_tokens(goal.line(), p.max_tokens // GOAL_SHARE)
+    # One more for the line break.
+    room = p.max_tokens - (estimate_tokens(anchor) + 1 if anchor else 0)
+    report = await look(ctx.tab, PerceiveRequest(p.mode, room, p.visible_only), ctx.ports)
     ctx.evidence.flags |= {"dom_exposed", "content_exposed"} if p.mode == "summary" else {"dom_exposed"}
-    return _perceived(ctx.tab, report)
+    return _with_goal(_perceived(ctx.tab, report), goal, anchor)
+
+
+def _with_goal(seen: PerceiveResult, goal: GoalContextPart | None, anchor: str) -> PerceiveResult:
+    """The goal stands right below the page's own line, where it is read before anything to act on."""
+    if goal is None:
+        return seen
+    head, _, rest = seen.lines.partition("\n")
+    lines = "\n".join(part for part in (head, anchor, rest) if part)
+    asked = seen.budget.max_tokens + estimate_tokens(anchor) + 1 if seen.budget is not None else 0
+    budget = Budget(max_tokens=asked, est_tokens=estimate_tokens(lines))
+    return seen.model_copy(update={"goal_context": goal, "lines": lines, "budget": budget})
 
 
 def _perceived(tab: Tab, report: PerceiveReport) -> PerceiveResult:
@@ -101,7 +121,8 @@ def _perceived(tab: Tab, report: PerceiveReport) -> PerceiveResult:
         scroll=Scroll(above_fold_px=page.above_px, below_fold_px=page.below_px) if scrolls else None,
         dialogs=list(report.dialogs),
         commit_point_ctas=[
-            CommitPointCta(ref=one.ref, name=one.name, kind=one.kind, why=one.why) for one in report.commit_points
+            CommitPointCta(ref=one.ref, name=one.name, kind=one.kind, why=one.why, suggested_tool=one.suggested_tool)
+            for one in report.commit_points
         ],
         commit_point_total=report.commit_point_total,
         elements=[one.line for one in report.elements],

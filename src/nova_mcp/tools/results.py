@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import JsonValue
+
 from nova_mcp.errors import RetryAdvice, Stage
 from nova_mcp.tools.spec import PageResult, Part, maybe
 
@@ -51,3 +53,10 @@ class ActResult(PageResult):
     new_tab_ids: list[str] = maybe([])
     popups_closed: int = maybe(0)
     downloads: list[DownloadSeen] = maybe([])
+    guarded_commit: dict[str, JsonValue] | None = maybe()
+    # One line of proof; nova receipt shows the rest.
+    receipt: str | None = maybe()
+    # A verdict against the action is an error like any other: number, sentence, next step.
+    error_code: int | None = maybe()
+    message: str | None = maybe()
+    hint: str | None = maybe()

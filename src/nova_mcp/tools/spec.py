@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from nova_mcp.errors import RetryAdvice, Stage, Status
@@ -14,6 +14,9 @@ from nova_mcp.observation.model import ActionKind, Effect, Json
 from nova_mcp.observation.rules import action_kind
 from nova_mcp.tools import PREFIX
 from nova_mcp.tools.context import ToolContext
+
+if TYPE_CHECKING:
+    from nova_mcp.tools.catalogue import Catalogue
 
 GateId = Literal[
     "safety.emergency_stop",
@@ -25,7 +28,17 @@ GateId = Literal[
 ]
 # `optional` tolerates that there is no tab yet, `departed` that the named one is already gone.
 TargetUse = Literal["none", "optional", "departed", "required"]
-LockUse = Literal["none", "shared", "exclusive"]
+# `turn` keeps other changes away between the steps of one call, while the steps lock the tab themselves.
+LockUse = Literal["none", "shared", "exclusive", "turn"]
+
+
+# Left out of tools/list, where every client pays for it; nova.call takes it all the same.
+RARE: dict[str, JsonValue] = {"rare": True}
+
+
+def taught_by(tool_name: str) -> dict[str, JsonValue]:
+    """An argument of many tools that the list explains at one of them."""
+    return {"taughtBy": tool_name}
 
 
 class Params(BaseModel):
@@ -135,8 +148,12 @@ class ToolSpec:
     deadline_ms: Callable[[Any], int]
     # Arguments whose text stays out of the ledger unless the tool learns that the field is harmless.
     private_arguments: frozenset[str]
+    # For calls that are verified: how long that may take, so that the target is reserved meanwhile. None for others.
+    guards: Callable[[Any], int | None]
     # Writes files beside the ledger, so it needs as much free disk as a call that changes something.
     makes_artifacts: bool
+    # What only the other tools can tell about the arguments: raises InvalidParams before any gate is asked.
+    check: "Callable[[Any, Catalogue], object]"
 
     @property
     def canonical(self) -> str:
@@ -162,7 +179,9 @@ def tool(
     repeat_safe: bool | None = None,
     deadline_ms: Callable[[Any], int] = lambda _: DEFAULT_DEADLINE_MS,
     private_arguments: tuple[str, ...] = (),
+    guards: Callable[[Any], int | None] = lambda _: None,
     makes_artifacts: bool = False,
+    check: "Callable[[Any, Catalogue], object]" = lambda _, __: None,
 ) -> Callable[[Callable[[ToolContext, Any], Awaitable[Any]]], ToolSpec]:
     """Turn a module-level coroutine function into a tool; its docstring is the description."""
 
@@ -184,7 +203,9 @@ def tool(
             repeat_safe=effect == "read" if repeat_safe is None else repeat_safe,
             deadline_ms=deadline_ms,
             private_arguments=frozenset(private_arguments),
+            guards=guards,
             makes_artifacts=makes_artifacts,
+            check=check,
         )
 
     return build

@@ -71,7 +71,7 @@ const guardKeys = (armed, event, path) => {
 
 const onInput = (event) => {
   const armed = shield.armed;
-  if (armed === null || !event.isTrusted) return;
+  if (armed === null || armed.relaxed || !event.isTrusted) return;
   const path = eventPath(event);
   if (armed.mode === "click" && (pressSet.has(event.type) || hoverSet.has(event.type))) guardPointer(armed, event, path);
   else if (armed.mode === "type" && !pressSet.has(event.type) && !hoverSet.has(event.type)) guardKeys(armed, event, path);
@@ -119,7 +119,7 @@ const raise = (el, mode, spot) => {
   rearm();
   shield.armed = {
     target: el, mode, accepted: acceptedFor(el), ancestors: ancestorsOf(el), reached: [], stopped: [], foreign: null,
-    pressedAt: null, raisedAt: now(), spot, roads: noteRoads(spot.hit ?? el),
+    pressedAt: null, relaxed: false, raisedAt: now(), spot, roads: noteRoads(spot.hit ?? el),
   };
 };
 

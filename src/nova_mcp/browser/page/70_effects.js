@@ -243,6 +243,12 @@ questions.again = () => {
   return { acting: commitRoads(shield.armed.target, null, makePlaces())[0] };
 };
 
+// The press is over: the effect is still being watched, but whoever else uses the page is no longer in the way.
+questions.relax = () => {
+  if (shield.armed !== null) shield.armed.relaxed = true;
+  return true;
+};
+
 questions.disarm = () => {
   stopTracking();
   shield.armed = null;

@@ -7,6 +7,10 @@ const isTypable = (el) => {
   return isEditableHost(el);
 };
 
+// Fields that take a value as a whole, in the form their type prescribes; keys would go to their parts one by one.
+const SETTABLE = new Set(["date", "time", "month", "week", "datetime-local", "color", "range"]);
+const isSettable = (el) => tagOf(el) === "input" && SETTABLE.has(inputType(el)) && !hasAttribute(el, "readonly");
+
 const deepHit = (x, y) => {
   let el = documentPoint(DOC, x, y);
   for (let depth = 0; el !== null && depth < 20; depth += 1) {
@@ -99,7 +103,7 @@ const inspect = (el, want, attempt) => {
   if (!shown) return { why: "not_visible" };
   const disabled = isDisabled(el);
   if (disabled !== null) return { why: "disabled", detail: disabled };
-  if (want.editable && !isTypable(el)) return { why: "not_editable" };
+  if (want.editable && !isTypable(el) && !isSettable(el)) return { why: "not_editable" };
   let spot = findPoint(el, accepted);
   if (spot.x === undefined) {
     scrollIntoView(el, { block: SCROLLS[attempt % SCROLLS.length], inline: "nearest", behavior: "instant" });
@@ -186,6 +190,8 @@ questions.prepare = async (want) => {
       const el = picked.el;
       if (want.expect && !sameIdentity(want.expect, identityOf(el, places))) return { state: "identity_changed" };
       const first = inspect(el, want, attempt);
+      // Text goes to the focus, wherever the field moves to; only a pointer needs it to stand still.
+      if (first.spot && want.editable) return ready(el, first, want);
       if (first.spot) {
         await nextFrame();
         const moved = isConnected(el) && boxMoved(el, first.rect);
@@ -326,7 +332,17 @@ questions.focus = ({ clear }) => {
   else if (tagOf(el) === "input") selectInput(el);
   else if (tagOf(el) === "textarea") selectArea(el);
   else selection().selectAllChildren(el);
-  return { focused: true, empty: rawValue(el) === "", caret };
+  return { focused: true, empty: rawValue(el) === "", caret, whole: isSettable(el) };
+};
+
+const putValue = uncurry(Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set);
+questions.setWhole = ({ text }) => {
+  const el = shield.armed?.target;
+  if (!el || !isConnected(el)) return { lost: true };
+  putValue(el, text);
+  fire(el, new Event("input", { bubbles: true, composed: true }));
+  fire(el, new Event("change", { bubbles: true }));
+  return { lost: false };
 };
 
 const plain = (text) => text.replace(/\r\n?/g, "\n").replace(/\u00a0/g, " ");

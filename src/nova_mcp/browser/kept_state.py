@@ -1,0 +1,118 @@
+"""What is kept of a sandbox between two servers, and how it is written down; pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+from playwright.async_api import StorageState
+from pydantic import BaseModel, ConfigDict, Field
+
+VERSION: Final = 1
+MAX_SESSION_CHARS: Final = 1_000_000
+
+Sessions = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """One jar at one moment. Without an id no server has used it yet: a person logged in first."""
+
+    sandbox_ref: str
+    sandbox_id: str | None = None
+    principal: str | None = None
+    created_at_ms: int = 0
+    saved_at_ms: int = 0
+    storage: StorageState = field(default_factory=lambda: StorageState(cookies=[], origins=[]), repr=False)
+    sessions: Sessions = field(default_factory=dict, repr=False)
+    urls: tuple[str, ...] = ()
+
+    def same_content(self, other: "KeptState") -> bool:
+        return replace(self, saved_at_ms=0) == replace(other, saved_at_ms=0)
+
+
+class _Cookie(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    value: str
+    domain: str
+    path: str
+
+
+class _Origin(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    origin: str
+
+
+class _Storage(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    cookies: list[_Cookie]
+    origins: list[_Origin]
+
+
+class _File(BaseModel):
+    """The file as it is written; the driver's own part may grow with its version."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    v: int = Field(ge=VERSION, le=VERSION)
+    sandbox_ref: str = Field(alias="sandboxRef", pattern=r"^[0-9a-f]{32}$")
+    sandbox_id: str | None = Field(alias="sandboxId", pattern=r"^[A-Z]{1,6}$")
+    principal: str | None
+    created_at_ms: int = Field(alias="createdAtMs")
+    saved_at_ms: int = Field(alias="savedAtMs")
+    storage: _Storage
+    sessions: dict[str, dict[str, str]]
+    urls: tuple[str, ...]
+
+
+def to_json(state: KeptState) -> dict[str, Any]:
+    return {
+        "v": VERSION,
+        "sandboxRef": state.sandbox_ref,
+        "sandboxId": state.sandbox_id,
+        "principal": state.principal,
+        "createdAtMs": state.created_at_ms,
+        "savedAtMs": state.saved_at_ms,
+        "storage": state.storage,
+        "sessions": state.sessions,
+        "urls": state.urls,
+    }
+
+
+def from_json(body: object) -> KeptState:
+    """The state a file holds; ValueError when it is not one."""
+    read = _File.model_validate(body)
+    return KeptState(
+        sandbox_ref=read.sandbox_ref,
+        sandbox_id=read.sandbox_id,
+        principal=read.principal,
+        created_at_ms=read.created_at_ms,
+        saved_at_ms=read.saved_at_ms,
+        storage=cast(StorageState, read.storage.model_dump(mode="json")),
+        sessions=read.sessions,
+        urls=read.urls,
+    )
+
+
+def cookies_per_host(storage: StorageState) -> dict[str, int]:
+    """How many cookies each host has; what a person may be told without being told a value."""
+    counts: dict[str, int] = {}
+    for cookie in storage.get("cookies", []):
+        host = cookie.get("domain", "").removeprefix(".")
+        counts[host] = counts.get(host, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def with_older_databases(storage: StorageState, older: StorageState) -> StorageState:
+    """A capture without databases, completed by those last seen at the same origins."""
+    known = {str(origin.get("origin")): cast(dict[str, Any], origin) for origin in older.get("origins", [])}
+    origins: list[Any] = []
+    for origin in storage.get("origins", []):
+        before = known.pop(str(origin.get("origin")), {})
+        origins.append({**({"indexedDB": before["indexedDB"]} if "indexedDB" in before else {}), **origin})
+    # An origin without local storage is left out of such a capture although its databases may still be there.
+    origins += [{**before, "localStorage": []} for before in known.values() if before.get("indexedDB")]
+    return StorageState(cookies=storage.get("cookies", []), origins=origins)

@@ -1,0 +1,64 @@
+// Words on controls in four languages. `WORDS` comes with the bundle: list name → language → phrases.
+const foldText = (text) => text.slice(0, 400).toLowerCase().replace(/ß/g, "ss").normalize("NFKD").replace(/\p{M}+/gu, "");
+const foldedTexts = new Map();
+const foldWords = (text) => {
+  let words = foldedTexts.get(text);
+  if (words === undefined) {
+    if (foldedTexts.size > 5000) foldedTexts.clear();
+    foldedTexts.set(text, (words = foldText(text).match(/[\p{L}\p{N}]+/gu) ?? []));
+  }
+  return words;
+};
+const identifierParts = (id) => foldWords(id.slice(0, 200).replace(/([a-z0-9])(?=[A-Z])/g, "$1 "));
+
+const phraseLists = new Map();
+const phrasesOf = (kind) => {
+  let list = phraseLists.get(kind);
+  if (list === undefined) {
+    list = Object.entries(WORDS[kind]).flatMap(([lang, phrases]) => phrases.map((text) => ({ words: foldWords(text), last: lang === "de" })));
+    phraseLists.set(kind, list);
+  }
+  return list;
+};
+
+const standsAt = (words, phrase, index) => phrase.length + index <= words.length && phrase.every((word, i) => words[index + i] === word);
+
+// Phrases by their first word, and those that may end a label by their last one.
+const phraseIndexes = new Map();
+const indexOf = (kind) => {
+  let index = phraseIndexes.get(kind);
+  if (index === undefined) {
+    index = { first: new Map(), last: new Map() };
+    const put = (map, word, phrase) => map.set(word, [...(map.get(word) ?? []), phrase]);
+    for (const phrase of phrasesOf(kind)) {
+      put(index.first, phrase.words[0], phrase.words);
+      if (phrase.last) put(index.last, phrase.words.at(-1), phrase.words);
+    }
+    phraseIndexes.set(kind, index);
+  }
+  return index;
+};
+const startingAt = (kind, words, index) => (indexOf(kind).first.get(words[index]) ?? []).find((phrase) => standsAt(words, phrase, index));
+const among = (kind, words) => words.some((_, index) => startingAt(kind, words, index) !== undefined);
+
+// The phrase stands anywhere in the text, as whole words.
+const mentions = (kind, text) => among(kind, foldWords(text));
+
+// The label is the phrase and little else: it begins with it, or ends with it where a language puts its verb last.
+const leads = (kind, text, most = 6) => {
+  const words = foldWords(text);
+  if (words.length === 0 || words.length > most) return false;
+  if (startingAt(kind, words, 0) !== undefined) return true;
+  return (indexOf(kind).last.get(words.at(-1)) ?? []).some((phrase) => standsAt(words, phrase, words.length - phrase.length));
+};
+
+// Which phrase a text is, if it is one and nothing else.
+const phraseIn = (kind, text) => {
+  const words = foldWords(text);
+  const found = (indexOf(kind).first.get(words[0]) ?? []).find((phrase) => phrase.length === words.length && standsAt(words, phrase, 0));
+  return found === undefined ? null : found.join(" ");
+};
+const isPhrase = (kind, text) => phraseIn(kind, text) !== null;
+
+// An identifier such as `model-switcher` or `btnSend` holds a phrase of the list.
+const inIdentifier = (kind, id) => id !== "" && among(kind, identifierParts(id));

@@ -1,0 +1,112 @@
+// What makes two commits the same one: the control, and what a person filled in. Values leave here only as a hash.
+const mix = (text, seed) => {
+  let [h1, h2] = [0xdeadbeef ^ seed, 0x41c6ce57 ^ seed];
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    h1 = Math.imul(h1 ^ code, 2654435761);
+    h2 = Math.imul(h2 ^ code, 1597334677);
+  }
+  h1 = Math.imul(h1 ^ (h1 >>> 16), 2246822507) ^ Math.imul(h2 ^ (h2 >>> 13), 3266489909);
+  h2 = Math.imul(h2 ^ (h2 >>> 16), 2246822507) ^ Math.imul(h1 ^ (h1 >>> 13), 3266489909);
+  return (h2 >>> 0).toString(16).padStart(8, "0") + (h1 >>> 0).toString(16).padStart(8, "0");
+};
+const digestOf = (text) => mix(text, 1) + mix(text, 2);
+
+const UNFILLED = new Set(["hidden", "submit", "button", "reset", "image"]);
+const FIELD_TAGS = new Set(["input", "select", "textarea"]);
+const MOST_FIELDS = 300;
+const fileNames = (el) => [...filesOf(el)].map((file) => `${file.name}:${file.size}`).join("|");
+const filesOf = getter(HTMLInputElement.prototype, "files");
+
+// Hidden fields, tokens and what a person can't change say nothing about what was meant.
+const isFilledByPeople = (el) => {
+  const tag = tagOf(el);
+  if (tag === "input" && UNFILLED.has(inputType(el))) return false;
+  if (!FIELD_TAGS.has(tag) && !isEditableHost(el)) return false;
+  return visibleControl(el) && isDisabled(el) === null && !hasAttribute(el, "readonly");
+};
+
+const filledIn = (el) => {
+  const type = tagOf(el) === "input" ? inputType(el) : "";
+  if (type === "checkbox" || type === "radio") return String(inputChecked(el));
+  if (type === "file") return fileNames(el);
+  if (tagOf(el) === "select") return [...selectOptions(el)].map(optionText).join("|");
+  return plain(rawValue(el)).trim();
+};
+
+const identityKey = (el) => attr(el, "name") || attr(el, "id") || nameOf(el, roleOf(el));
+
+// `typed` stands in for what the armed field will hold by the time it is committed.
+const fieldsDigest = (fields, typed) => {
+  const parts = [];
+  for (const el of fields) {
+    if (parts.length >= MOST_FIELDS) break;
+    if (el !== typed.el && !isFilledByPeople(el)) continue;
+    const value = el === typed.el ? plain((typed.append ? rawValue(el) : "") + typed.text).trim() : filledIn(el);
+    parts.push(`${identityKey(el)}=${value}`);
+  }
+  return digestOf(parts.join("\n"));
+};
+
+const identityWithin = (root) => {
+  const found = [];
+  walk(root, (el) => {
+    if (FIELD_TAGS.has(tagOf(el)) || isEditableHost(el)) found.push(el);
+    return undefined;
+  });
+  return found;
+};
+
+const identityFields = (form) => [...new Set([...formElements(form), ...identityWithin(form)])].filter(isElement);
+
+const defaultSubmitter = (form) => [...formElements(form)].find((el) => isSubmitter(el, form) && isDisabled(el) === null) ?? null;
+
+const actionPath = (form, submitter) => {
+  const given = (submitter !== null && attr(submitter, "formaction")) || attr(form, "action") || "";
+  try {
+    return new URL(given || WIN.location.href, DOC_BASE()).pathname;
+  } catch {
+    return given;
+  }
+};
+
+const formControl = (form, submitter) => {
+  const names = identityFields(form).filter((el) => FIELD_TAGS.has(tagOf(el))).map((el) => attr(el, "name") ?? "").filter(Boolean);
+  const label = submitter === null ? "" : `${attr(submitter, "name") ?? ""}:${nameOf(submitter, roleOf(submitter))}`;
+  return ["form", (attr(form, "method") ?? "").toLowerCase(), actionPath(form, submitter), [...new Set(names)].sort().join(","), label].join("|");
+};
+
+const messageBoxes = (el) => {
+  for (let node = el, depth = 0; node !== null && depth < 8; depth += 1, node = composedParent(node)) {
+    const boxes = identityWithin(node).filter(isComposer);
+    if (boxes.length) return boxes;
+  }
+  return [];
+};
+
+// A label may count along ("Like 3", "Like 4"); what does not change names the control.
+const elementControl = (el, places) => {
+  const facts = identityOf(el, places);
+  const id = facts.id && !looksGenerated(facts.id) ? facts.id : "";
+  const stable = [id, facts.testid, facts.nameAttr, facts.href].join("|");
+  const name = stable === "|||" ? facts.name.replace(/\p{N}+/gu, "#") : "";
+  return ["element", WIN.location.pathname, facts.tag, facts.role, facts.type, stable, name, facts.row].join("|");
+};
+
+questions.commitIdentity = ({ text = null, append = false, enter = false, sends = false }) => {
+  const el = shield.armed?.target ?? null;
+  if (el === null || !isConnected(el)) return { lost: true };
+  const typed = text === null ? { el: null } : { el, text, append };
+  const own = actingElement(el);
+  const form = formOwner(own);
+  if (form !== null && tagOf(form) === "form" && (enter || isSubmitter(own, form))) {
+    const submitter = isSubmitter(own, form) ? own : defaultSubmitter(form);
+    return { control: formControl(form, submitter), fields: fieldsDigest(identityFields(form), typed) };
+  }
+  const boxes = !sends ? [] : isComposer(el) ? [el] : messageBoxes(own);
+  if (boxes.length) return { control: `send|${WIN.location.pathname}`, fields: fieldsDigest(boxes, typed) };
+  const places = makePlaces();
+  const place = places.placeOf(own);
+  const region = place.dialog ?? place.form ?? place.landmark ?? documentBody(DOC) ?? documentElement(DOC);
+  return { control: elementControl(own, places), fields: fieldsDigest(identityWithin(region), typed) };
+};

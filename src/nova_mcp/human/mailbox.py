@@ -1,0 +1,141 @@
+"""The folder in which agents' questions wait for people: one small private file a question, one an answer."""
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+from pydantic import BaseModel, ValidationError
+
+from nova_mcp.human.model import Process, Question, Reply
+from nova_mcp.processes import living, started_ms
+
+FOLDER = "human"
+MAX_BYTES = 8192
+_QUESTION = re.compile(r"([0-9a-f]{8,64})\.json")
+_REPLY = re.compile(r"([0-9a-f]{8,64})\.done\.json")
+_ATTENDANT = re.compile(r"watch-[0-9]+-[0-9a-f]+\.json")
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def this_process() -> Process:
+    process = psutil.Process()
+    return Process(pid=process.pid, began_ms=started_ms(process))
+
+
+class Mailbox:
+    """Both sides of the folder: servers ask and wait, people's views list and answer."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._folder = data_dir / FOLDER
+
+    # -- for who asks
+
+    def post(self, question: Question) -> None:
+        """Show a question; it stays until it is withdrawn or its server is gone."""
+        self._tidy()
+        self._write(f"{question.id}.json", question)
+
+    def reply_to(self, question_id: str) -> Reply | None:
+        return self._read(self._folder / f"{question_id}.done.json", Reply)
+
+    def withdraw(self, question_id: str) -> None:
+        """Nobody waits any more; an answer that comes now is of no use."""
+        for name in (f"{question_id}.json", f"{question_id}.done.json"):
+            with suppress(OSError):
+                (self._folder / name).unlink()
+
+    def attended(self) -> bool:
+        """Whether a view is open in which a person could answer."""
+        for path in self._files(_ATTENDANT):
+            view = self._read(path, Process)
+            if view is not None and _lives(view):
+                return True
+            with suppress(OSError):
+                path.unlink()
+        return False
+
+    # -- for who answers
+
+    @contextmanager
+    def attending(self) -> Iterator[None]:
+        """While this lasts, a person can be reached here. A folder that can't be written makes nobody reachable."""
+        me = this_process()
+        name = f"watch-{me.pid}-{secrets.token_hex(4)}.json"
+        with suppress(OSError):
+            self._write(name, me)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                (self._folder / name).unlink()
+
+    def questions(self) -> list[Question]:
+        """Who waits for a person, oldest first; servers that are gone wait no more."""
+        found: list[Question] = []
+        for path in self._files(_QUESTION):
+            question = self._read(path, Question)
+            if question is None or f"{question.id}.json" != path.name:
+                continue
+            if not _lives(question.asker):
+                self.withdraw(question.id)
+            elif self.reply_to(question.id) is None:
+                found.append(question)
+        return sorted(found, key=lambda question: (question.asked_at_ms, question.id))
+
+    def reply(self, question_id: str, reply: Reply) -> bool:
+        """Answer a question; False when nobody asks it any more."""
+        if not (self._folder / f"{question_id}.json").exists():
+            return False
+        self._write(f"{question_id}.done.json", reply)
+        return True
+
+    # -- files
+
+    def _files(self, shape: re.Pattern[str]) -> list[Path]:
+        try:
+            return [path for path in self._folder.iterdir() if shape.fullmatch(path.name)]
+        except OSError:
+            return []
+
+    def _tidy(self) -> None:
+        """Answers that came too late, and questions of servers that died."""
+        self.questions()
+        for path in self._files(_REPLY):
+            if not path.with_name(path.name.replace(".done.json", ".json")).exists():
+                with suppress(OSError):
+                    path.unlink()
+
+    def _read(self, path: Path, model: type[M]) -> M | None:
+        """What a file says; one that can't be read or understood says nothing."""
+        try:
+            with path.open("rb") as file:
+                return model.model_validate_json(file.read(MAX_BYTES))
+        except (OSError, ValidationError):
+            return None
+
+    def _write(self, name: str, letter: BaseModel) -> None:
+        """Whole or not at all, and for this user's eyes only."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self._folder / f".{name}.{secrets.token_hex(4)}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(letter.model_dump_json(by_alias=True))
+            draft.replace(self._folder / name)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+
+
+def _lives(process: Process) -> bool:
+    try:
+        return living(process.pid, process.began_ms) is not None
+    except psutil.AccessDenied:
+        # Another user's process: there is one, and nothing says that it is not the one that wrote.
+        return True

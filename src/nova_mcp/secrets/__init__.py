@@ -1,0 +1,1 @@
+"""Secrets: values a person trusts Nova with, typed only where their hosts allow and shown nowhere."""

@@ -1,0 +1,264 @@
+"""Binds one call to closed-loop acting: its contract, its evidence, and the page it faces."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sqlalchemy import Connection
+
+from nova_mcp.browser.acting import Acted, AlreadyDone, RefusesCommits, Scene, left_the_page
+from nova_mcp.browser.action_report import ActionReport, Judgement, build_report
+from nova_mcp.browser.channel import DocumentChanged
+from nova_mcp.browser.commit_points import CommitPoint
+from nova_mcp.browser.seen import answer
+from nova_mcp.browser.steady import navigating
+from nova_mcp.browser.witness import PageWitness
+from nova_mcp.errors import CommitRefused, Fix
+from nova_mcp.observation.model import CallRecord, Json, Link
+from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.receipts import ReceiptBook
+from nova_mcp.urls import page_host, page_origin
+from nova_mcp.verification import templates
+from nova_mcp.verification.contracts import contract_to_json
+from nova_mcp.verification.model import Contract, Verdict
+from nova_mcp.verification.receipts import receipt_line
+from nova_mcp.verification.verifier import Ask, Facing, ResolvedEarlier, Transition
+from nova_mcp.verification.witness import FactHints
+
+_MACROS: Final = {
+    "submit": "nova.guarded_submit_form",
+    "auth": "nova.guarded_login",
+    "switch_model": "nova.guarded_switch_model",
+    "switch_sandbox": "nova.guarded_switch_sandbox",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a call says about the outcome it wants.
+
+    `commits` is set by macros, whose every dispatch commits something. `call` is the call itself, so that a refusal
+    can name one that would work.
+    """
+
+    contract: Contract | None = None
+    retry_of: str | None = None
+    intent_key: str | None = None
+    commits: bool = False
+    sends: bool = False
+    hints: FactHints = field(default_factory=FactHints)
+    call: Mapping[str, Json] | None = None
+
+
+def touched(ctx: ToolContext, scene: Scene) -> None:
+    """Input goes out next: from here on the ledger must say that the page was touched, and where."""
+    evidence = ctx.evidence
+    evidence.action_dispatched = True
+    evidence.selector = scene.prepared.selector
+    evidence.fingerprint_id = scene.prepared.fingerprint
+    evidence.input_is_harmless = not scene.prepared.secret
+    evidence.flags.add("mutation_attempted")
+
+
+class Preparing(RefusesCommits):
+    """For what a macro does before its commit: nothing of it may commit anything by itself."""
+
+    def __init__(self, ctx: ToolContext) -> None:
+        self._ctx = ctx
+
+    async def touch(self, scene: Scene) -> None:
+        touched(self._ctx, scene)
+        self._ctx.evidence.prepared_page = True
+
+    async def commit(self, scene: Scene) -> None:
+        await self.admit(scene)
+        await self.touch(scene)
+
+
+class CallGuard:
+    """Stands between one call and the page."""
+
+    def __init__(self, ctx: ToolContext, wish: Wish) -> None:
+        self._ctx = ctx
+        self._wish = wish
+        self._transition: Transition = ctx.verifier.begin(
+            Ask(
+                caller=ctx.caller,
+                call_id=ctx.call.call_id,
+                tool_name=ctx.call.tool_name,
+                target_id=ctx.tab.target_id,
+                contract=wish.contract,
+                retry_of=wish.retry_of,
+                intent_key=wish.intent_key,
+                session_id=ctx.call.session_id,
+            )
+        )
+        self._receipt = ReceiptBook(ctx)
+        self._is_commit = False
+        self._in_force = False
+
+    # -- what the acting code asks
+
+    async def admit(self, scene: Scene) -> None:
+        await self._transition.bind()
+        point = scene.commit_point()
+        self._refuse_uncontracted(scene, point)
+        self._is_commit = self._wish.commits or point is not None
+        self._in_force = self._transition.in_force
+        if not self._in_force:
+            return
+        facing = await self._facing(scene, point)
+        if self._is_commit:
+            # Taken first: nothing slow may come between the checks and the press.
+            await self._receipt.before()
+        try:
+            await self._transition.check(facing)
+        except ResolvedEarlier as done:
+            raise AlreadyDone(done.commit) from None
+
+    async def touch(self, scene: Scene) -> None:
+        touched(self._ctx, scene)
+        self._ctx.evidence.prepared_page = True
+
+    async def commit(self, scene: Scene) -> None:
+        if scene.commit_point() is not None and not self._is_commit:
+            # What was typed has made a commit of it: everything that protects one has its say now.
+            await self.admit(scene)
+        if self._in_force:
+            evidence = self._ctx.evidence
+            evidence.selector = scene.prepared.selector
+            evidence.fingerprint_id = scene.prepared.fingerprint
+            await self._transition.commit(self._ctx.call.intent)
+            evidence.closes = self._transition.transition_id
+            evidence.also.append(self._close)
+        touched(self._ctx, scene)
+
+    def _close(self, conn: Connection, record: CallRecord, link: Link) -> None:
+        self._transition.close(conn, record, delivered=not self._ctx.evidence.undelivered)
+
+    async def follow(self, scene: Scene) -> Verdict | None:
+        return await self._transition.follow(self._progress)
+
+    async def end(self) -> None:
+        await self._transition.end()
+
+    def preparing(self) -> "Writing":
+        """The guard for what is written before the commit, under the commit's own admission."""
+        return Writing(self._ctx, self)
+
+    # -- what the tool asks
+
+    @property
+    def receipt_line(self) -> str | None:
+        receipt = self._transition.receipt
+        return None if receipt is None else receipt_line(receipt)
+
+    async def reported(self, acted: Acted, known: Judgement) -> ActionReport:
+        """The report of an action, with what the contract came to; a commit leaves a receipt."""
+        commit = None if acted.observation is None else self._transition.told()
+        report = build_report(acted, self._ctx.tab, replace(known, commit=commit))
+        if commit is not None and self._is_commit:
+            self._transition.receipt = await self._receipt.after(commit, self._transition.contract, report)
+        return report
+
+    # -- parts
+
+    async def _progress(self, elapsed_ms: float) -> None:
+        await self._ctx.call.progress(elapsed_ms / 1000, None, "watching for the outcome")
+
+    def _witness(self, scene: Scene) -> PageWitness:
+        return PageWitness.of(scene.tab, scene.window, scene.prepared, self._wish.hints)
+
+    async def _facing(self, scene: Scene, point: CommitPoint | None) -> Facing:
+        prepared = scene.prepared
+        question: Json = {
+            "text": scene.text,
+            "append": scene.appends,
+            "enter": scene.trigger == "enter",
+            "sends": self._wish.sends or (point is not None and point.kind == "send"),
+        }
+        try:
+            told = answer(await scene.tab.channel.ask("commitIdentity", question, frame_id=prepared.frame_id))
+        except DocumentChanged:
+            raise navigating() from None
+        if told.get("lost"):
+            raise left_the_page(prepared.ref)
+        return Facing(
+            witness=self._witness(scene),
+            is_commit=self._is_commit,
+            host=page_host(prepared.url),
+            origin=page_origin(prepared.url) or "",
+            control=str(told["control"]),
+            fields=str(told["fields"]),
+            element=prepared.line,
+            document=scene.tab.channel.document,
+            observed_at_ms=scene.tab.observed.get(self._ctx.caller.owner),
+        )
+
+    def _refuse_uncontracted(self, scene: Scene, point: CommitPoint | None) -> None:
+        contract = self._transition.contract
+        if point is None or (contract is not None and contract.has_outcome):
+            return
+        control = css_of(scene.prepared.selector)
+        start = starter_for(point, control)
+        fix = self._fix(scene, point, start, control)
+        raise CommitRefused(
+            "guarded_commit.missing_contract",
+            f"This is a commit point ({point.kind}): {point.why}.",
+            "Send the call in fix, or say yourself in expect what should come of it.",
+            stage="guarded_commit_check",
+            fix=fix,
+            details={
+                "commitKind": point.kind,
+                "why": point.why,
+                "suggestedTool": point.suggested_tool,
+                "starterContract": contract_to_json(start),
+            },
+        )
+
+    def _fix(self, scene: Scene, point: CommitPoint, start: Contract, control: str | None) -> Fix:
+        """A call that works as it stands: a macro where one fits, else this very call with an expectation."""
+        prepared = scene.prepared
+        whose: dict[str, Json] = {"targetId": scene.tab.target_id, "agentId": self._ctx.caller.agent_id}
+        with_password = prepared.form is not None and any(field.type == "password" for field in prepared.form.fields)
+        macro = _MACROS.get(point.kind)
+        if scene.trigger == "click" and macro is not None and not scene.accepts:
+            if point.kind in ("switch_model", "switch_sandbox"):
+                label = "model" if point.kind == "switch_model" else "workspace"
+                return Fix(macro, {**whose, label: prepared.acting.facts.name})
+            if point.kind == "submit" or with_password:
+                return Fix(macro, {**whose, "ref": prepared.ref})
+        call = dict(self._wish.call or {}) | whose
+        if point.kind == "send" or scene.trigger == "enter" or control is None:
+            return Fix(self._ctx.call.tool_name, {**call, "transitionContract": contract_to_json(start)})
+        return Fix(self._ctx.call.tool_name, {**call, "expect": list(templates.starter_expect(control))})
+
+
+class Writing(Preparing):
+    """For text that only serves a commit: what speaks against the commit speaks against writing it."""
+
+    def __init__(self, ctx: ToolContext, commit: CallGuard) -> None:
+        super().__init__(ctx)
+        self._commit = commit
+
+    async def admit(self, scene: Scene) -> None:
+        await self._commit.admit(scene)
+
+    async def commit(self, scene: Scene) -> None:
+        await self.touch(scene)
+
+
+def css_of(selector: str | None) -> str | None:
+    """A selector that facts can use; names and texts are no CSS."""
+    return None if selector is None or selector.startswith(("text=", "role=")) else selector
+
+
+def starter_for(point: CommitPoint, control: str | None) -> Contract:
+    """A contract to begin with, for that kind of commit on this page."""
+    match point.kind:
+        case "send":
+            return templates.send_message()
+        case "auth" if point.suggested_tool.endswith("guarded_login"):
+            return templates.login()
+        case _:
+            return templates.starter(control)

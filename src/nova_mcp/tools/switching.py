@@ -1,0 +1,159 @@
+"""Switching the model or the workspace a page works with, and Nova's own sandboxes; proven by the label shown."""
+
+from typing import Annotated, Literal, Self
+
+import anyio
+from pydantic import Field, model_validator
+
+from nova_mcp.browser.acting import Acted, Manner, looked_at
+from nova_mcp.browser.action_report import Judgement
+from nova_mcp.browser.choosing import Choice, choose
+from nova_mcp.browser.discover import Picker, PickerKind, PickerOption, find_option, find_picker
+from nova_mcp.browser.input import Press, click
+from nova_mcp.errors import NotFound, Precondition
+from nova_mcp.tools.acts import ACTING_GATES, Answering, ElementResult, act_deadline, manner_of, tell
+from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.guarded import GuardedParams
+from nova_mcp.tools.guarding import CallGuard, Preparing
+from nova_mcp.tools.results import EffectSeen
+from nova_mcp.tools.spec import tool, widened
+from nova_mcp.verification import templates
+from nova_mcp.verification.witness import FactHints
+
+BUNDLES = ("form_submission",)
+LIST_POLL_S = 0.1
+
+Label = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class SwitchResult(ElementResult):
+    before: str | None
+    after: str | None
+
+
+class SwitchModelParams(GuardedParams):
+    model: Label
+
+
+@tool(
+    title="Switch the model",
+    effect="act",
+    bundles=BUNDLES,
+    gates=ACTING_GATES,
+    deadline_ms=lambda p: act_deadline(p) + 2 * p.timeout_ms + p.window_ms("select_option"),
+    guards=lambda p: p.window_ms("select_option"),
+)
+async def guarded_switch_model(ctx: ToolContext, p: SwitchModelParams) -> SwitchResult:
+    """Chooses a model in the page's own picker, by its visible label, and checks that the page shows it."""
+    return await _switch(ctx, p, "model", p.model)
+
+
+class SwitchSandboxParams(GuardedParams):
+    workspace: Label | None = Field(None, description="label in the page's own workspace switcher")
+    sandbox_id: str | None = Field(None, pattern=r"^[A-Z]{1,4}$", description="a Nova sandbox")
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.workspace is None) == (self.sandbox_id is None):
+            raise ValueError("give exactly one of workspace and sandboxId")
+        if self.sandbox_id is not None and self.locator() is not None:
+            raise ValueError("selector and ref go with workspace only")
+        return self
+
+
+@tool(
+    title="Switch the workspace",
+    effect="act",
+    bundles=BUNDLES,
+    gates=ACTING_GATES,
+    deadline_ms=lambda p: act_deadline(p) + 2 * p.timeout_ms + p.window_ms("select_option"),
+    guards=lambda p: None if p.workspace is None else p.window_ms("select_option"),
+    target="optional",
+)
+async def guarded_switch_sandbox(ctx: ToolContext, p: SwitchSandboxParams) -> SwitchResult:
+    """Chooses a workspace in the page's own switcher, or makes a Nova sandbox the current one."""
+    if p.workspace is not None:
+        if ctx.evidence.tab is None:
+            # Says that there is no tab to look for the switcher in.
+            await ctx.browser.targets.resolve(ctx.caller, p.target_id)
+        return await _switch(ctx, p, "workspace", p.workspace)
+    return await _switch_nova(ctx, p.sandbox_id or "")
+
+
+async def _switch(ctx: ToolContext, p: GuardedParams, kind: PickerKind, label: str) -> SwitchResult:
+    tab = ctx.tab
+    tab.require_ready()
+    picker = await find_picker(tab, kind, p.locator())
+    fact: Literal["model", "sandbox"] = "model" if kind == "model" else "sandbox"
+    guard = CallGuard(ctx, p.wish(templates.switch(fact, label), FactHints(label=label)))
+    already = picker.label.strip() == label.strip()
+    if already:
+        acted = await looked_at(tab, picker.control.locator, p.timeout_ms)
+    else:
+        acted = await _choose(ctx, p, picker, label, manner_of(p, guard))
+    known = Judgement(already_set=already, repeat_safe=True)
+    told = await tell(ctx, guard, acted, Answering("switched with", known))
+    after = label if already or told.verify_state == "verified" else await _label_now(ctx, p, kind)
+    return widened(told, SwitchResult, before=picker.label, after=after)
+
+
+async def _choose(ctx: ToolContext, p: GuardedParams, picker: Picker, label: str, manner: Manner) -> Acted:
+    tab = ctx.tab
+    if picker.native:
+        option = await find_option(tab, label, picker)
+        chosen = await choose(tab, picker.control.locator, Choice(index=option.index), manner, ctx.ports)
+        return chosen.acted
+    if not picker.is_open:
+        opening = Manner(timeout_ms=p.timeout_ms, guard=Preparing(ctx))
+        await click(tab, picker.control.locator, Press(), opening, ctx.ports)
+    option = await _appearing(ctx, p, picker, label)
+    if option.disabled:
+        raise Precondition(
+            "option.disabled",
+            f"{option.control.ref} can't be chosen now.",
+            "Choose another one.",
+            stage="actionability",
+        )
+    return await click(tab, option.control.locator, Press(), manner, ctx.ports)
+
+
+async def _appearing(ctx: ToolContext, p: GuardedParams, picker: Picker, label: str) -> PickerOption:
+    """The list may take a moment to open."""
+    end = anyio.current_time() + p.timeout_ms / 1000
+    while True:
+        try:
+            return await find_option(ctx.tab, label, picker)
+        except NotFound:
+            if anyio.current_time() >= end:
+                raise
+        await anyio.sleep(LIST_POLL_S)
+
+
+async def _label_now(ctx: ToolContext, p: GuardedParams, kind: PickerKind) -> str | None:
+    try:
+        return (await find_picker(ctx.tab, kind, p.locator())).label
+    except (NotFound, Precondition):
+        return None
+
+
+async def _switch_nova(ctx: ToolContext, sandbox_id: str) -> SwitchResult:
+    """No page is touched: the caller's current tab becomes the newest one of that sandbox."""
+    targets = ctx.browser.targets
+    current = targets.active_of(ctx.caller.owner)
+    tab = await targets.resolve(ctx.caller, sandbox_id)
+    targets.activate(ctx.caller, tab)
+    before = None if current is None else current.sandbox_id
+    return SwitchResult(
+        target_id=tab.target_id,
+        url=tab.url,
+        action_dispatched=False,
+        dispatch_proof="none",
+        effect=EffectSeen(observed=False, channels=[]),
+        verify_state="verified",
+        rev=tab.rev,
+        element=f"sandbox {sandbox_id}",
+        already_set=before == sandbox_id,
+        verb="switched to",
+        before=before,
+        after=sandbox_id,
+    )

@@ -1,0 +1,283 @@
+"""One observation after a dispatch, as a state machine without a clock: samples in, a verdict out."""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from nova_mcp.verification.freshness import judge_freshly, news_among, stale_at, still_stale
+from nova_mcp.verification.model import (
+    AssertionSet,
+    Contract,
+    Diagnostics,
+    Fact,
+    FactAddress,
+    IndeterminateReason,
+    Loss,
+    Reading,
+    Sample,
+    Seen,
+    SentRequest,
+    Trace,
+    Unseen,
+    Verdict,
+)
+from nova_mcp.verification.rules import EXTENSION_MS, failed_traces, judge_set, timing
+
+# An error text that flashes up while a form is rebuilt is no failure.
+FORBIDDEN_STANDS_MS: Final = 100
+AMBIGUOUS_STANDS_MS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is looked for, and what the page was like before anything was sent."""
+
+    contract: Contract
+    baseline: Reading
+    document: int
+    started_ms: float
+    commit_point: bool
+    mentions_network: bool = field(default=False)
+
+    @property
+    def window_ends_ms(self) -> float:
+        times = timing(self.contract, commit_point=self.commit_point, new_document=False)
+        return self.started_ms + times.window_ms
+
+    def hold_ms(self, document: int) -> int:
+        new = document > self.document
+        return timing(self.contract, commit_point=self.commit_point, new_document=new).hold_ms
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known so far. The `_since` times say from when on a bucket has stood without a break."""
+
+    at_ms: float
+    reading: Reading
+    document: int
+    stale: frozenset[str]
+    requests: tuple[SentRequest, ...] = ()
+    changed: bool = False
+    lost: Loss | None = None
+    forbidden_since: float | None = None
+    success_since: float | None = None
+    ambiguous_since: float | None = None
+    # Whether a request was pending when the window ended; None until a sample from after the end has come.
+    extended: bool | None = None
+
+    @property
+    def _own(self) -> list[SentRequest]:
+        return [request for request in self.requests if request.mutating and request.reports]
+
+    @property
+    def pending(self) -> list[SentRequest]:
+        return [request for request in self._own if request.pending]
+
+    @property
+    def lost_requests(self) -> list[SentRequest]:
+        return [request for request in self._own if request.failed and request.status is None]
+
+    @property
+    def answered_well(self) -> bool:
+        return any(request.status is not None and 200 <= request.status < 400 for request in self._own)
+
+    @property
+    def refused(self) -> list[SentRequest]:
+        """Requests the server turned down, unless the page sent the same again, as it does after renewing a token."""
+        newest = {(request.method.upper(), request.url): request for request in self._own}
+        return [request for request in newest.values() if request.status is not None and request.status >= 400]
+
+
+def make_plan(contract: Contract, baseline: Reading, document: int, *, started_ms: float, commit_point: bool) -> Plan:
+    # A macro keeps the default whatever is asked of it: a caller's contract only tightens it.
+    named = any(assertion.fact_key.startswith("network.") for assertion in contract.outcome_members)
+    network = named and not contract.fresh_only
+    return Plan(contract, baseline, document, started_ms, commit_point, network)
+
+
+def begin(plan: Plan) -> State:
+    """Until the first sample the page is as it was."""
+    stale = stale_at(plan.contract, plan.baseline)
+    return State(at_ms=plan.started_ms, reading=plan.baseline, document=plan.document, stale=stale)
+
+
+
+def advance(plan: Plan, state: State, sample: Sample) -> State:
+    """What is known after one more look."""
+    at = max(sample.at_ms, state.at_ms)
+    extended = state.extended
+    if extended is None and at > plan.window_ends_ms:
+        extended = bool(state.pending)
+    state = replace(
+        state,
+        at_ms=at,
+        document=sample.document,
+        requests=sample.requests,
+        changed=state.changed or sample.changed,
+        lost=sample.lost,
+        extended=extended,
+        stale=frozenset() if sample.document != plan.document else state.stale,
+    )
+    if sample.lost is not None:
+        return _since(plan, state, forbidden=False, success=False, ambiguous=False)
+    stale = still_stale(plan.contract, state.stale, plan.baseline, sample.reading)
+    state = replace(state, reading=sample.reading, stale=stale)
+    return _since(
+        plan,
+        state,
+        forbidden=_trips(plan.contract.forbidden, state),
+        success=_succeeds(plan, state),
+        ambiguous=_trips(plan.contract.ambiguous, state),
+    )
+
+
+def _since(plan: Plan, state: State, *, forbidden: bool, success: bool, ambiguous: bool) -> State:
+    forbidden = forbidden or (not plan.mentions_network and bool(state.refused))
+
+    def stood(since: float | None, stands: bool) -> float | None:
+        return (state.at_ms if since is None else since) if stands else None
+
+    return replace(
+        state,
+        forbidden_since=stood(state.forbidden_since, forbidden),
+        success_since=stood(state.success_since, success),
+        ambiguous_since=stood(state.ambiguous_since, ambiguous),
+    )
+
+
+def _trips(bucket: AssertionSet, state: State) -> bool:
+    return bool(bucket) and judge_freshly(bucket, state.reading, state.stale).satisfied
+
+
+def _succeeds(plan: Plan, state: State) -> bool:
+    success = plan.contract.success
+    if judge_set(success, state.reading) != "satisfied" or state.pending:
+        return False
+    if state.lost_requests and state.document <= plan.document and not state.answered_well:
+        return False
+    if judge_freshly(success, state.reading, state.stale).satisfied:
+        return True
+    return state.changed and not plan.contract.fresh_only
+
+
+def _deadline(plan: Plan, state: State) -> float:
+    extended = bool(state.pending) if state.extended is None else state.extended
+    return plan.window_ends_ms + (EXTENSION_MS if extended else 0)
+
+
+def _held_at(plan: Plan, state: State) -> float | None:
+    """When the success that stands now has stood long enough; None if there is none that came in time."""
+    if state.success_since is None or state.success_since > _deadline(plan, state):
+        return None
+    return state.success_since + plan.hold_ms(state.document)
+
+
+def _over_at(plan: Plan, state: State) -> float:
+    """A success that came in time may finish its hold after the window."""
+    deadline, held = _deadline(plan, state), _held_at(plan, state)
+    return deadline if held is None else max(deadline, held)
+
+
+def _ambiguous_at(plan: Plan, state: State) -> float | None:
+    if state.ambiguous_since is None or state.pending:
+        return None
+    return state.ambiguous_since + max(plan.hold_ms(state.document), AMBIGUOUS_STANDS_MS)
+
+
+def judge(plan: Plan, state: State, now_ms: float) -> Verdict | None:
+    """The verdict, or None while it is open: forbidden outranks success, success outranks ambiguous."""
+    now = max(now_ms, state.at_ms)
+    over = now >= _over_at(plan, state)
+    if state.forbidden_since is not None:
+        # An error shown while the server has not answered may be the page's impatience and not the server's refusal.
+        stood = now >= state.forbidden_since + FORBIDDEN_STANDS_MS
+        return _failed(plan, state) if stood and (over or not state.pending) else None
+    held = _held_at(plan, state)
+    if held is not None and now >= held:
+        return Verdict("verified_success", outcome_verdict="satisfied", diagnostics=_diagnostics(plan, state))
+    ambiguous = _ambiguous_at(plan, state)
+    if held is None and ambiguous is not None and now >= ambiguous:
+        return _ambiguous(plan, state)
+    return _ended(plan, state) if over else None
+
+
+def next_wake(plan: Plan, state: State, now_ms: float) -> float:
+    """The moment at which the verdict may change without a new sample."""
+    if judge(plan, state, now_ms) is not None:
+        return now_ms
+    forbidden = None if state.forbidden_since is None else state.forbidden_since + FORBIDDEN_STANDS_MS
+    moments = (forbidden, _held_at(plan, state), _ambiguous_at(plan, state), _over_at(plan, state))
+    return min(moment for moment in moments if moment is not None and moment > max(now_ms, state.at_ms))
+
+
+def _failed(plan: Plan, state: State) -> Verdict:
+    bucket = plan.contract.forbidden
+    decided: tuple[Trace, ...] = ()
+    if state.lost is None and _trips(bucket, state):
+        true = failed_traces(bucket, state.reading, tripped=True)
+        decided = news_among(bucket, state.reading, state.stale, true)
+    if not plan.mentions_network:
+        decided += tuple(map(_refusal, state.refused))
+    unanswered = bool(state.lost_requests or state.pending)
+    verdict = Verdict("verified_fail", None, "failed", decided, _diagnostics(plan, state))
+    if not unanswered:
+        return verdict
+    return replace(
+        verdict, status="indeterminate", reason="ambiguous_signal", outcome_verdict="unknown", lost_request=True
+    )
+
+
+def _refusal(request: SentRequest) -> Trace:
+    return Trace(f"network.response@{quote(_named(request), safe='')}", "gte", 400, request.status, passed=True)
+
+
+def _named(request: SentRequest) -> str:
+    # A query may hold what nobody should read in an answer.
+    return f"{request.method.upper()} {urlsplit(request.url).path or '/'}"
+
+
+def _ambiguous(plan: Plan, state: State) -> Verdict:
+    bucket = plan.contract.ambiguous
+    true = failed_traces(bucket, state.reading, tripped=True)
+    return _undecided(plan, state, "ambiguous_signal", news_among(bucket, state.reading, state.stale, true))
+
+
+def _ended(plan: Plan, state: State) -> Verdict:
+    if state.ambiguous_since is not None:
+        return _ambiguous(plan, state)
+    diagnostics = _diagnostics(plan, state)
+    reason: IndeterminateReason = "no_signal_yet"
+    if state.lost is not None:
+        reason = state.lost
+    elif diagnostics.unreadable or state.pending or state.lost_requests:
+        reason = "timeout"
+    unmet = () if state.lost is not None else failed_traces(plan.contract.success, state.reading)
+    return _undecided(plan, state, reason, unmet)
+
+
+def _undecided(plan: Plan, state: State, reason: IndeterminateReason, traces: tuple[Trace, ...]) -> Verdict:
+    # A request that is pending when nobody looks any more may still do its work.
+    unanswered = bool(state.lost_requests or state.pending)
+    return Verdict("indeterminate", reason, "unknown", traces, _diagnostics(plan, state), lost_request=unanswered)
+
+
+def _could_be_read(address: FactAddress, fact: Fact | None) -> bool:
+    """An answer that never came is something that was seen, not something that could not be."""
+    unanswered = fact == Unseen("fact_not_found") and address.key.startswith("network.")
+    return isinstance(fact, Seen) or unanswered
+
+
+def _diagnostics(plan: Plan, state: State) -> Diagnostics:
+    addresses = {assertion.address for assertion in plan.contract.outcome_members}
+    readable = 0
+    if state.lost is None:
+        readable = sum(_could_be_read(address, state.reading.get(address)) for address in addresses)
+    return Diagnostics(
+        readable=readable,
+        unreadable=len(addresses) - readable,
+        changed=state.changed,
+        pending_requests=tuple(map(_named, state.pending)),
+        lost_requests=tuple(map(_named, state.lost_requests)),
+        success=None if state.lost is not None else judge_set(plan.contract.success, state.reading),
+    )

@@ -1,0 +1,141 @@
+"""What is kept of a sandbox: written and read back the same, counted without values, never half replaced."""
+
+import json
+import logging
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nova_mcp.browser.hold import HeldBy
+from nova_mcp.browser.keeper import SAVE_EVERY_MS, is_due
+from nova_mcp.browser.kept_files import FOLDER, KeptFiles, Taken
+from nova_mcp.browser.kept_state import KeptState, cookies_per_host, from_json, to_json, with_older_databases
+from nova_mcp.browser.sandboxes import sandbox_letters, sandbox_number
+
+REF = "0123456789abcdef" * 2
+COOKIE = {
+    "name": "sid",
+    "value": "v",
+    "domain": ".shop.example",
+    "path": "/",
+    "expires": -1,
+    "httpOnly": True,
+    "secure": True,
+    "sameSite": "Lax",
+}
+STATE = KeptState(
+    REF,
+    "A",
+    "local",
+    1,
+    2,
+    {"cookies": [COOKIE], "origins": [{"origin": "https://shop.example", "localStorage": [], "indexedDB": [{"n": 1}]}]},
+    {"https://shop.example": {"token": "t"}},
+    ("https://shop.example/cart",),
+)
+
+
+def test_a_state_is_read_as_it_was_written() -> None:
+    assert from_json(json.loads(json.dumps(to_json(STATE)))) == STATE
+    fresh = KeptState(REF)
+    assert from_json(json.loads(json.dumps(to_json(fresh)))) == fresh
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"v": 2},
+        {"sandboxRef": "../../etc"},
+        {"sandboxId": "a"},
+        {"storage": {"cookies": [{"name": "x"}], "origins": []}},
+        {"storage": {}},
+        {"sessions": {"https://x.example": {"a": 1}}},
+        {"more": 1},
+    ],
+)
+def test_what_is_not_a_state_is_not_read_as_one(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        from_json(to_json(STATE) | change)
+
+
+def test_only_the_moment_of_saving_makes_no_difference() -> None:
+    assert STATE.same_content(replace(STATE, saved_at_ms=99))
+    assert not STATE.same_content(replace(STATE, urls=()))
+
+
+def test_cookies_are_counted_per_host_and_never_shown() -> None:
+    other = COOKIE | {"name": "b", "domain": "shop.example"}
+    assert cookies_per_host({"cookies": [COOKIE, other, COOKIE | {"domain": "a.example"}], "origins": []}) == {
+        "a.example": 1,
+        "shop.example": 2,
+    }
+
+
+def test_a_capture_without_databases_keeps_those_known_before() -> None:
+    newer = {
+        "cookies": [],
+        "origins": [{"origin": "https://shop.example", "localStorage": [{"name": "a", "value": "1"}]}],
+    }
+    merged = with_older_databases(newer, STATE.storage)
+    assert merged["origins"] == [
+        {"indexedDB": [{"n": 1}], "origin": "https://shop.example", "localStorage": [{"name": "a", "value": "1"}]}
+    ]
+    gone = with_older_databases({"cookies": [], "origins": []}, STATE.storage)
+    assert [origin["origin"] for origin in gone["origins"]] == ["https://shop.example"]
+
+
+def test_it_is_saved_at_most_every_half_minute_even_if_the_clock_jumps_back() -> None:
+    assert not is_due(1_000_000, 1_000_000 + SAVE_EVERY_MS - 1)
+    assert is_due(1_000_000, 1_000_000 + SAVE_EVERY_MS)
+    assert is_due(1_000_000, 0)
+
+
+@given(st.integers(1, 10**6))
+def test_letters_and_numbers_are_the_same_thing(number: int) -> None:
+    assert sandbox_number(sandbox_letters(number)) == number
+
+
+# -- files
+
+
+def test_a_state_is_private_on_disk_and_no_draft_stays(tmp_path: Path) -> None:
+    files = KeptFiles(tmp_path)
+    files.write(STATE)
+    files.write(replace(STATE, saved_at_ms=3))
+    folder = tmp_path / FOLDER / REF
+    assert [path.name for path in folder.iterdir()] == ["state.json"]
+    assert stat.S_IMODE((folder / "state.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_one_holder_at_a_time(tmp_path: Path) -> None:
+    first = KeptFiles(tmp_path).take()
+    assert isinstance(first, Taken)
+    assert first.state is None
+    second = KeptFiles(tmp_path).take()
+    assert isinstance(second, HeldBy)
+    assert second.pid is not None
+    first.hold.release()
+    third = KeptFiles(tmp_path).take()
+    assert isinstance(third, Taken)
+    third.hold.release()
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"v": 1}', "[]", "\x00\x00"])
+def test_a_damaged_file_is_moved_aside_and_said_loudly(tmp_path: Path, text: str, caplog) -> None:
+    files = KeptFiles(tmp_path)
+    files.write(STATE)
+    path = tmp_path / FOLDER / REF / "state.json"
+    path.write_text(text)
+    with caplog.at_level(logging.ERROR):
+        taken = files.take()
+    assert isinstance(taken, Taken)
+    taken.hold.release()
+    assert taken.state is None
+    assert not path.exists()
+    assert len(list(path.parent.glob("state.json.corrupt-*"))) == 1
+    assert "damaged" in caplog.text

@@ -1,0 +1,69 @@
+"""Which requests count as an action's doing: a pure decision over what the host saw."""
+
+from nova_mcp.browser.host_window import RequestSeen
+from nova_mcp.browser.sent import Backdrop, Pressed, sent_requests, since_press
+
+PAGE = "https://shop.example/cart"
+
+
+def request(method="POST", path="/api/order", *, at=10.0, kind="fetch", host="shop.example", **more):
+    return RequestSeen(method, f"https://{host}{path}", path, kind, at, **more)
+
+
+def sent(*requests, before=0, backdrop=None, **pressed):
+    return sent_requests(requests, Pressed(before, **pressed), backdrop or Backdrop(PAGE))
+
+
+def test_a_request_of_the_same_site_counts_and_reports():
+    for host in ("shop.example", "api.shop.example"):
+        (found,) = sent(request(host=host))
+        assert (found.mutating, found.pending, found.reports) == (True, True, True)
+
+
+def test_other_sites_pings_and_beacons_never_report():
+    for seen in (request(host="stats.example"), request(kind="ping"), request(kind="beacon")):
+        assert [found.reports for found in sent(seen)] == [False]
+
+
+def test_a_main_document_reports_wherever_it_is_sent():
+    (found,) = sent(request(kind="document", host="pay.example", main_document=True))
+    assert found.reports
+
+
+def test_what_was_sent_before_the_press_is_left_out_later_too():
+    assert sent(request(status=200), request(), before=1) == ()
+    assert [found.url for found in sent(request(status=200), request(path="/api/pay"), before=1)] == [
+        "https://shop.example/api/pay"
+    ]
+
+
+def test_documents_are_never_taken_for_a_habit():
+    seen = request(kind="document", path="/cart", main_document=True)
+    assert len(sent(seen, seen, before=1)) == 1
+
+
+def test_a_path_the_page_polls_is_its_own_unless_an_earlier_action_sent_it():
+    polled = Backdrop(PAGE, recent_paths=frozenset({"/api/order"}))
+    caused = Backdrop(PAGE, recent_paths=frozenset({"/api/order"}), action_paths=frozenset({"/api/order"}))
+    assert sent(request(), backdrop=polled) == ()
+    assert len(sent(request(), backdrop=caused)) == 1
+    assert sent(request("GET"), backdrop=caused) == ()
+
+
+def test_a_pending_request_of_a_document_that_is_gone_will_not_report():
+    old, new = request(at=10.0), request(path="/api/new", at=30.0)
+    assert [found.reports for found in sent(old, new, committed_ms=20.0)] == [False, True]
+    assert [found.reports for found in sent(request(at=10.0, status=200), committed_ms=20.0)] == [True]
+
+
+def test_a_load_that_became_a_file_was_answered():
+    seen = request("GET", "/bill.pdf", kind="document", main_document=True, failed=True)
+    (found,) = sent(seen, saved_urls=(seen.url,))
+    assert (found.status, found.failed) == (200, False)
+    (found,) = sent(seen)
+    assert (found.status, found.failed) == (None, True)
+
+
+def test_every_request_since_the_press_is_there_for_facts_about_responses():
+    seen = (request(status=200), request(status=500))
+    assert [found.status for found in since_press(seen, Pressed(1), Backdrop(PAGE))] == [500]
