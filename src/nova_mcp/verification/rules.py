@@ -39,7 +39,6 @@ HOLD_BOUNDS_MS: Final = (0, 5000)
 EXTENSION_MS: Final = 2000
 
 
-
 def conjunction(truths: Iterable[Truth]) -> Truth:
     unknown = False
     for truth in truths:
@@ -168,7 +167,6 @@ def judge_set(conditions: AssertionSet, reading: Reading) -> SetVerdict | None:
         return None
     truth = set_truth(conditions, lambda assertion: judge_assertion(assertion, reading).passed)
     return "unknown" if truth is None else "satisfied" if truth else "failed"
-
 
 
 def failed_traces(conditions: AssertionSet, reading: Reading, *, tripped: bool = False) -> tuple[Trace, ...]:

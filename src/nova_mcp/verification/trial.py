@@ -102,7 +102,6 @@ def begin(plan: Plan) -> State:
     return State(at_ms=plan.started_ms, reading=plan.baseline, document=plan.document, stale=stale)
 
 
-
 def advance(plan: Plan, state: State, sample: Sample) -> State:
     """What is known after one more look."""
     at = max(sample.at_ms, state.at_ms)
