@@ -22,6 +22,7 @@ from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
 from nova_mcp.storage.engine import Database
 from nova_mcp.verification.coordinator import Coordinator
+from nova_mcp.verification.facing import Ask, Facing, ResolvedEarlier
 from nova_mcp.verification.goals import Goals
 from nova_mcp.verification.model import (
     Assertion,
@@ -35,7 +36,7 @@ from nova_mcp.verification.model import (
     SentRequest,
 )
 from nova_mcp.verification.store import settle_recovered
-from nova_mcp.verification.verifier import Ask, Facing, ResolvedEarlier, Transition, Verifier
+from nova_mcp.verification.verifier import Transition, Verifier
 
 WORKERS: Final = 24
 SAID: Final = "dom.#said@text"

@@ -106,14 +106,27 @@ def _secret_pattern(value: str) -> str:
     return "|".join([spelled, *map(re.escape, encoded)])
 
 
+# A shorter beginning is no secret yet, and too many innocent words would share it.
+STUMP_CHARS = 5
+_ELLIPSIS = re.compile("…")
+
+
+def _page_forms(value: str) -> set[str]:
+    """How a page may show a value: as it is, without line breaks, with its blanks collapsed, trimmed."""
+    lines = value.replace("\r", "").replace("\n", "")
+    return {value, value.strip(), lines, " ".join(value.split())}
+
+
 class SecretFilter:
     """Known secret values compiled once, to be replaced wherever they turn up; a name may have had several values."""
 
     def __init__(self, secrets: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
         pairs = secrets.items() if isinstance(secrets, Mapping) else secrets
-        usable = [(name, value) for name, value in pairs if len(value) >= MIN_SECRET_CHARS]
+        shown = {(name, form) for name, value in pairs for form in _page_forms(value)}
+        usable = [(name, value) for name, value in shown if len(value) >= MIN_SECRET_CHARS]
         usable.sort(key=lambda pair: (-len(pair[1]), pair))
         self._names = [name for name, _ in usable]
+        self._ordered = [value for _, value in usable]
         self._values = frozenset(value for _, value in usable)
         self._pattern = re.compile("|".join(f"({_secret_pattern(value)})" for _, value in usable)) if usable else None
         encoded = (_base64_forms(value.encode("utf-8", "surrogatepass")) for value in self._values)
@@ -130,9 +143,22 @@ class SecretFilter:
         return text in self._values
 
     def __call__(self, text: str) -> str:
-        if self._pattern is None or not self._may_hold(text):
+        if self._pattern is None:
             return text
-        return self._pattern.sub(self._label, text)
+        whole = self._pattern.sub(self._label, text) if self._may_hold(text) else text
+        return self._without_stumps(whole)
+
+    def _without_stumps(self, text: str) -> str:
+        """What is left of a secret where a text was cut: before an ellipsis, or at the very end."""
+        ends = [match.start() for match in _ELLIPSIS.finditer(text)] + [len(text)]
+        for end in reversed(ends):
+            for name, value in zip(self._names, self._ordered, strict=True):
+                longest = min(len(value) - 1, end)
+                size = next((n for n in range(longest, STUMP_CHARS - 1, -1) if text.endswith(value[:n], 0, end)), 0)
+                if size:
+                    text = f"{text[: end - size]}«secret:{name}»{text[end:]}"
+                    break
+        return text
 
     def _may_hold(self, text: str) -> bool:
         """A cheap look ahead of the slow one: without a character that escapes, only plain spellings can match."""

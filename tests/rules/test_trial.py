@@ -307,13 +307,21 @@ def test_a_request_that_begins_after_the_window_does_not_extend_it():
     assert ended(*samples) == (*undecided("timeout"), 5050)
 
 
-def test_a_refused_request_is_forbidden_unless_the_contract_speaks_of_requests_itself():
+def test_a_refused_request_is_forbidden_unless_the_contract_judges_it_itself():
     result = run(look(100, good=True, requests=[REFUSED]))
     assert (result.verdict.status, result.at) == ("verified_fail", 200)
     (trace,) = result.verdict.failed_assertions
     assert (trace.fact_key, trace.observed, trace.passed) == ("network.response@POST%20%2Fapi%2Forders", 422, True)
-    own = Contract(success=AssertionSet(any=(GOOD, Assertion("network.responseOk@/x", "eq", True))))
-    assert ended(look(100, good=True, requests=[REFUSED]), contract=own) == (*SUCCESS, 350)
+    for glob, end in (("/api/*", (*SUCCESS, 350)), ("/other", (*FAIL, 200))):
+        own = Contract(success=AssertionSet(any=(GOOD, Assertion(f"network.responseOk@{glob}", "eq", True))))
+        assert ended(look(100, good=True, requests=[REFUSED]), contract=own) == end
+
+
+def test_an_error_page_the_action_led_to_is_a_failure_and_its_load_is_waited_for():
+    on_its_way = SentRequest("GET", "https://shop.test/crash", leads=True)
+    arrived = SentRequest("GET", "https://shop.test/crash", status=500, leads=True)
+    samples = (look(100, good=True, requests=[on_its_way]), look(900, good=True, requests=[arrived], document=2))
+    assert ended(*samples) == (*FAIL, 1000)
 
 
 def test_a_refused_request_that_the_page_repeats_with_success_is_no_failure():
@@ -346,9 +354,9 @@ def test_a_lost_request_leaves_success_open():
     assert result.verdict.diagnostics.lost_requests == ("POST /api/orders",)
 
 
-def test_a_new_document_or_another_good_answer_outweighs_a_lost_request():
+def test_a_new_document_outweighs_a_lost_request_and_another_good_answer_does_not():
     assert ended(look(100, good=True, requests=[LOST], document=2)) == (*SUCCESS, 100)
-    assert ended(look(100, good=True, requests=[LOST, OK])) == (*SUCCESS, 350)
+    assert ended(look(100, good=True, requests=[LOST, OK])) == (*undecided("timeout"), 5000)
 
 
 def test_an_error_shown_after_a_lost_request_is_no_proof_of_failure():

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -77,6 +78,14 @@ async def look_at(agent: Agent, store: Shop, path: str) -> None:
     opened = await agent.call("navigate", url=store.url(path))
     assert opened["status"] == "ok"
     await agent.call("perceive")
+
+
+@asynccontextmanager
+async def agent_elsewhere(store: Shop) -> AsyncIterator[str]:
+    """The same page on another site."""
+    with shop() as other:
+        other.pages.update(store.pages)
+        yield other.url("/buttons")
 
 
 def shows(text: str, **more: Any) -> dict[str, Any]:
@@ -446,6 +455,41 @@ async def test_an_unclear_commit_that_turns_out_done_is_answered_without_sending
     assert (again["ok"], again["actionDispatched"], again["reasonCode"]) == (True, False, "guarded_commit.already_done")
     assert again["guardedCommit"]["resolvedFrom"] == first["guardedCommit"]["transitionId"]
     assert again["guardedCommit"]["verificationStatus"] == "verified_success"
+
+
+async def test_an_error_that_stood_before_does_not_let_an_unclear_commit_go_again(agent: Agent, store: Shop) -> None:
+    store.pages["/alert"] = BUTTONS.replace("<main>", "<main><p role=alert>Old trouble</p>")
+    await look_at(agent, store, "/alert")
+    lines = ["text:Paid", "!visible:[role=alert]"]
+    first = await agent.call("click_selector", selector="#dead", expect=lines, intentKey="alert")
+    assert commit_of(first)["verificationStatus"] == "indeterminate"
+    again = await agent.call("click_selector", selector="#dead", expect=lines, intentKey="alert")
+    assert (again["reasonCode"], again["actionDispatched"]) == ("guarded_commit.duplicate_suspected", False)
+
+
+async def test_a_retry_can_not_borrow_the_proof_of_another_commit(agent: Agent, store: Shop) -> None:
+    await look_at(agent, store, "/buttons")
+    unclear = await agent.call(
+        "click_selector", selector="#dead", expect=["gone:#nothing", "text:Never"], intentKey="lender"
+    )
+    named = unclear["guardedCommit"]["transitionId"]
+    before = store.posted["/api/pay"]
+    blind = await agent.call("click_selector", selector="#pay", expect=["text:Paid"], intentKey="x", retryOf=named)
+    assert (blind["reasonCode"], store.posted["/api/pay"]) == ("guarded_commit.duplicate_suspected", before)
+    async with agent_elsewhere(store) as other_site:
+        await agent.call("navigate", url=other_site)
+        await agent.call("perceive")
+        foreign = await agent.call("click_selector", selector="#pay", expect=["text:Paid"], retryOf=named)
+    assert foreign["reasonCode"] == "guarded_commit.dispatch_prepare_rejected"
+
+
+async def test_text_that_was_typed_counts_as_touching_although_nothing_was_sent(agent: Agent, store: Shop) -> None:
+    store.pages["/shy"] = CHAT.replace("</script>", "msg.addEventListener('input', () => send.remove());</script>")
+    await look_at(agent, store, "/shy")
+    answer = await agent.call("guarded_send_message", text="hello there", timeoutMs=300)
+    assert answer["ok"] is False
+    assert answer["actionDispatched"] is True
+    assert store.posted["/api/shy"] == 0
 
 
 async def test_a_retry_of_nothing_is_refused(agent: Agent, store: Shop) -> None:

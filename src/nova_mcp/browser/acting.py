@@ -1,12 +1,12 @@
 """One action on one element: looked at, admitted, sent once, watched, told."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import anyio
 
-from nova_mcp.browser.channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.channel import DocumentChanged, PageScriptError, storm
 from nova_mcp.browser.commit_check import commit_facts
 from nova_mcp.browser.commit_points import CommitPoint, Trigger, accepts_dialogs, classify_commit_point
 from nova_mcp.browser.effects import Mark, Observation, Watch, mark
@@ -49,6 +49,9 @@ class Scene:
             if point is not None:
                 return point
         return None
+
+
+S = TypeVar("S", bound=Scene)
 
 
 class AlreadyDone(Exception):
@@ -140,8 +143,8 @@ class Deed(Protocol):
     @property
     def trigger(self) -> Trigger | None: ...
 
-    async def aim(self, scene: Scene) -> None:
-        """The last look before input is sent; refuses when the way is not clear."""
+    async def aim(self, scene: Scene) -> Scene:
+        """The last look before input is sent: refuses when the way is not clear, and says what it would set off."""
 
     async def send(self, scene: Scene) -> None:
         """Send the input; a driver that fails says nothing about what arrived."""
@@ -154,19 +157,26 @@ async def perform(tab: "Tab", locator: Locator, deed: Deed, manner: Manner, port
         scene = Scene(tab, window, prepared, deed.trigger, accepts=manner.on_dialog == "accept")
         try:
             await manner.guard.admit(scene)
-            await deed.aim(scene)
-            await manner.guard.commit(scene)
-            ports.faults.hit("before_dispatch")
-            since = mark(window)
-            await deed.send(scene)
-            ports.faults.hit("after_dispatch")
-            acted = await watched(scene, since, manner)
+            scene = await deed.aim(scene)
+            acted, since = await dispatched(scene, manner, ports, deed.send)
         except AlreadyDone as done:
             return Acted(prepared, window, None, already_done=done.commit)
         finally:
             await lower_shield(tab, prepared)
             await manner.guard.end()
         return await followed(scene, locator, acted, manner, since)
+
+
+async def dispatched(
+    scene: S, manner: Manner, ports: Ports, send: Callable[[S], Awaitable[None]]
+) -> tuple[Acted, Mark]:
+    """The decisive input, once: on record before it goes out, watched afterwards."""
+    await manner.guard.commit(scene)
+    ports.faults.hit("before_dispatch")
+    since = mark(scene.window)
+    await send(scene)
+    ports.faults.hit("after_dispatch")
+    return await watched(scene, since, manner), since
 
 
 async def looked_at(tab: "Tab", locator: Locator, timeout_ms: int) -> Acted:
@@ -191,7 +201,8 @@ async def watched(scene: Scene, since: Mark, manner: Manner, *, brief: bool = Fa
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(judge)
-            observation = await Watch(scene.tab, scene.window, scene.prepared, since).observe(brief=brief)
+            watch = Watch(scene.tab, scene.window, scene.prepared, since)
+            observation = await watch.observe(brief=brief)
             if observation.dispatch_proof == "none":
                 group.cancel_scope.cancel()
             else:
@@ -199,7 +210,9 @@ async def watched(scene: Scene, since: Mark, manner: Manner, *, brief: bool = Fa
     except BaseExceptionGroup as failures:
         # One of the two broke: whoever called knows what to make of the cause, not of a bundle around it.
         raise only_cause(failures) from None
-    return Acted(scene.prepared, scene.window, observation, verdict)
+    if scene.window.dialog_storm:
+        raise storm()
+    return Acted(scene.prepared, scene.window, watch.brought_up_to_date(observation), verdict)
 
 
 def only_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:

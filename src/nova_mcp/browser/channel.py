@@ -42,6 +42,17 @@ class PageScriptError(Exception):
     """A question threw inside the page."""
 
 
+def storm() -> Unavailable:
+    """The page was given up because it would not stop asking."""
+    return Unavailable(
+        "dialog.storm",
+        "The page opened dialog after dialog, so it was closed and opened anew under the same tab id.",
+        "Look at the tab again with nova.perceive before acting on it.",
+        stage="observe",
+        retry_after_ms=1000,
+    )
+
+
 def question_source(question: str, args: Json) -> str:
     """The expression that puts a question; absence of the script is an answer, not an exception."""
     call = f"globalThis.__nova.ask({json.dumps(question)},{json.dumps(args)})"
@@ -128,12 +139,7 @@ class PageChannel:
     def ended_error(self) -> Unavailable:
         """Why this page can't answer, with the way back."""
         if self.stormed:
-            return Unavailable(
-                "dialog.storm",
-                "The page opened dialog after dialog, so it was closed and opened anew under the same tab id.",
-                "Look at the tab again with nova.perceive before acting on it.",
-                retry_after_ms=1000,
-            )
+            return storm()
         if self.state == "crashed":
             return Unavailable(
                 "tab.crashed",

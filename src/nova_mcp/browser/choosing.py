@@ -346,7 +346,7 @@ class _NativeChoice:
     async def check(self) -> None:
         await self.choosing.again()
 
-    async def aim(self, scene: Scene) -> None:
+    async def aim(self, scene: Scene) -> Scene:
         told = answer(await scene.tab.channel.ask("choiceFocus", frame_id=scene.prepared.frame_id))
         if told.get("lost") or not told["focused"]:
             raise Precondition(
@@ -357,12 +357,13 @@ class _NativeChoice:
                 action_dispatched=False,
             )
         if "x" not in told:
-            return
+            return scene
         x, y = told["x"], told["y"]
         placed = await place(scene.tab.channel, scene.prepared.frame_id, x, y)
         prepared = replace(scene.prepared, x=placed.x, y=placed.y, spot=(x, y))
         await point_at(replace(scene, prepared=prepared), self.choosing.locator)
         self.point, self.several = (placed.x, placed.y), told["several"]
+        return scene
 
     async def send(self, scene: Scene) -> None:
         told = await self.choosing.quietly("choiceSet")

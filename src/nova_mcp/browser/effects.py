@@ -1,6 +1,6 @@
 """Watching what an action does: the page's own observer and the host's events, until both are quiet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -19,9 +19,8 @@ from nova_mcp.browser.rules import (
     window_left_ms,
 )
 from nova_mcp.browser.seen import Answer, SeenElement, answer, read_element
+from nova_mcp.browser.sent import Backdrop, is_habit, same_site
 from nova_mcp.errors import NotFound, Unavailable
-from nova_mcp.hosts import site
-from nova_mcp.urls import page_host
 
 if TYPE_CHECKING:
     from nova_mcp.browser.tab import Tab
@@ -78,6 +77,7 @@ class Watch:
         self._window = window
         self._prepared = prepared
         self._since = since
+        self._backdrop = Backdrop(prepared.url, prepared.recent_paths)
         self._pressed_ms = anyio.current_time() * 1000
         self._told: Answer | None = None
         self._told_ms = 0.0
@@ -100,6 +100,10 @@ class Watch:
         if not self._lost:
             await self._ask_page(0, None)
         return self._observation()
+
+    def brought_up_to_date(self, observation: Observation) -> Observation:
+        """The same with the answers that have come since: a verdict may have waited for them."""
+        return replace(observation, signs=replace(observation.signs, requests=tuple(self._requests())))
 
     async def _ask_page(self, wait_ms: float, scope: anyio.CancelScope | None) -> None:
         wait = int(min(wait_ms, WINDOW_MS))
@@ -161,8 +165,6 @@ class Watch:
 
     def _request(self, seen: RequestSeen) -> ActionRequest:
         earlier = {(r.method, r.path) for r in self._window.requests[: self._since.requests]}
-        before = (seen.method, seen.path) in earlier
-        polled = seen.method == "GET" and seen.path in self._prepared.recent_paths
         document = seen.resource_type == "document"
         # A load that turns into a file is given up by the browser; that is how downloads look.
         saved = document and any(download.url == seen.url for download in self._window.downloads)
@@ -172,8 +174,8 @@ class Watch:
             status=200 if saved and seen.status is None else seen.status,
             failed=seen.failed and not saved,
             resource_type=seen.resource_type,
-            same_site=document or _same_site(seen.url, self._prepared.url),
-            seen_before=(before or polled) and not document,
+            same_site=document or same_site(seen.url, self._prepared.url),
+            seen_before=not document and is_habit(seen, earlier, self._backdrop),
         )
 
     def _observation(self) -> Observation:
@@ -207,8 +209,3 @@ def _proof(told: Answer | None) -> Proof:
     if raw is None:
         return Proof()
     return Proof(tuple(raw["reached"]), tuple(raw["stopped"]), raw["standing"], raw["alive"], readable=True)
-
-
-def _same_site(left: str, right: str) -> bool:
-    one, other = page_host(left), page_host(right)
-    return one is not None and other is not None and (one == other or site(one) == site(other))

@@ -24,7 +24,6 @@ _END_MS: Final = 500
 _AGAIN_S: Final = 0.05
 # A frame on its way to another process is for a moment nowhere to be found.
 _MISSES: Final = 6
-_PATHS_KEPT: Final = 100
 
 
 class PageFollower:
@@ -87,7 +86,6 @@ class PageFollower:
         for ending in self._endings:
             ending()
         self._endings = []
-        self._remember_paths()
         for frame in self._asked.frames:
             if frame.due or frame.gone or self._channel.state != "ready" or self._channel.departing:
                 continue
@@ -95,12 +93,6 @@ class PageFollower:
                 await self._channel.ask(
                     "unwatchFacts", {"id": frame.watch_id}, frame_id=frame.frame_id, timeout_ms=_END_MS
                 )
-
-    def _remember_paths(self) -> None:
-        paths = self._witness.tab.action_paths
-        paths.update(self._witness.paths_sent())
-        while len(paths) > _PATHS_KEPT:
-            paths.pop()
 
     def pressed(self) -> None:
         """Input is being sent now; what began earlier is not the action's doing."""

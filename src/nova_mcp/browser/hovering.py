@@ -2,14 +2,23 @@
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 import anyio
 from playwright.async_api import Error
 
-from nova_mcp.browser.acting import PRESS_MS, Acted, Manner, Scene, followed, gone, lower_shield, watched
+from nova_mcp.browser.acting import (
+    PRESS_MS,
+    Acted,
+    Manner,
+    Scene,
+    dispatched,
+    followed,
+    gone,
+    lower_shield,
+)
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError
-from nova_mcp.browser.effects import mark
 from nova_mcp.browser.locate import Locator, described, prepare
 from nova_mcp.browser.seen import Answer, answer, read_element
 from nova_mcp.browser.steady import navigating
@@ -39,12 +48,7 @@ async def hover(tab: "Tab", locator: Locator, hold_ms: int, manner: Manner, port
         try:
             await manner.guard.admit(scene)
             await _before(scene, locator)
-            await manner.guard.commit(scene)
-            ports.faults.hit("before_dispatch")
-            since = mark(window)
-            await _move(scene, hold_ms)
-            ports.faults.hit("after_dispatch")
-            acted = await watched(scene, since, manner)
+            acted, since = await dispatched(scene, manner, ports, partial(_move, hold_ms=hold_ms))
             told = await _after(scene)
         finally:
             await lower_shield(tab, prepared)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
@@ -12,7 +12,7 @@ from nova_mcp.browser.acting import PRESS_MS, Acted, Manner, Scene, gone, perfor
 from nova_mcp.browser.channel import DocumentChanged
 from nova_mcp.browser.commit_points import Trigger
 from nova_mcp.browser.holders import place
-from nova_mcp.browser.locate import Locator, Purpose, obstructed
+from nova_mcp.browser.locate import Locator, Purpose, obstructed, read_acting
 from nova_mcp.browser.seen import answer, read_element
 from nova_mcp.browser.steady import navigating
 from nova_mcp.clock import Ports
@@ -45,15 +45,16 @@ class _Click:
     purpose: Purpose = "click"
     trigger: Trigger | None = "click"
 
-    async def aim(self, scene: Scene) -> None:
-        await point_at(scene, self.locator)
+    async def aim(self, scene: Scene) -> Scene:
+        return await point_at(scene, self.locator)
 
     async def send(self, scene: Scene) -> None:
         await _press(scene.tab.page, self.press)
 
 
-async def point_at(scene: Scene, locator: Locator) -> None:
-    """Put the pointer there and look again: pages that put something under it do so before anything is pressed."""
+async def point_at(scene: Scene, locator: Locator) -> Scene:
+    """Put the pointer there and look again: pages that put something under it, or turn it into something else, do so
+    before anything is pressed."""
     tab, prepared = scene.tab, scene.prepared
     with anyio.move_on_after(PRESS_MS / 1000), suppress(Error):
         await tab.page.mouse.move(prepared.x, prepared.y)
@@ -71,6 +72,8 @@ async def point_at(scene: Scene, locator: Locator) -> None:
         )
     if placed.covered:
         raise await obstructed(tab, locator, placed.blocker)
+    (acting, form), *others = (read_acting(raw, prepared.frame_id or "") for raw in told["roads"])
+    return replace(scene, prepared=replace(prepared, acting=acting, form=form, also_acting=tuple(others)))
 
 
 async def _press(page: Page, press: Press) -> None:

@@ -38,7 +38,11 @@ class KeptFiles:
             case HeldBy() as other:
                 return other
             case hold:
-                return Taken(hold, self._newest())
+                try:
+                    return Taken(hold, self._newest())
+                except BaseException:
+                    hold.release()
+                    raise
 
     def _newest(self) -> KeptState | None:
         states = [state for path in self._folder.glob(f"*/{STATE_FILE}") if (state := self._read(path)) is not None]
@@ -52,7 +56,7 @@ class KeptFiles:
         except OSError as error:
             log.error("the kept sandbox %s can't be read (%s); starting without it", path, error.strerror)
             return None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             # Only the kind of the error: its text might quote what the file holds.
             stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
             aside = path.with_name(f"{path.name}.corrupt-{stamp}Z")

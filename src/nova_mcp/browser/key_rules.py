@@ -90,6 +90,14 @@ class Stroke:
         return self.key in ("Enter", "Space", " ")
 
 
+def copies(stroke: Stroke) -> bool:
+    """Whether it puts what is selected on the clipboard."""
+    held = {"Control", "Meta"} & set(stroke.modifiers)
+    return (bool(held) and stroke.key.lower() in ("c", "x", "insert")) or (
+        "Shift" in stroke.modifiers and stroke.key == "Delete"
+    )
+
+
 class UnknownKey(ValueError):
     """The text names no key."""
 

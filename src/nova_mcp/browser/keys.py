@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 import anyio
 from playwright.async_api import Error
 
-from nova_mcp.browser.acting import PRESS_MS, Acted, AlreadyDone, Manner, Scene, followed, watched
+from nova_mcp.browser.acting import (
+    PRESS_MS,
+    Acted,
+    AlreadyDone,
+    Manner,
+    Scene,
+    dispatched,
+    followed,
+)
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.commit_points import CommitPoint
-from nova_mcp.browser.effects import mark
+from nova_mcp.browser.fences import fence_off
 from nova_mcp.browser.host_window import HostWindow
 from nova_mcp.browser.input import release
-from nova_mcp.browser.key_rules import Stroke, trigger_of
+from nova_mcp.browser.key_rules import Stroke, copies, trigger_of
 from nova_mcp.browser.locate import Locator, Prepared, described, lower, prepare, read_acting
 from nova_mcp.browser.seen import Answer, SeenElement, answer, read_element
 from nova_mcp.browser.steady import navigating
@@ -75,16 +83,12 @@ class _Pressing:
 
     async def run(self) -> Acted:
         scene = await self._scene()
-        guard = self.manner.guard
         try:
-            await guard.admit(scene)
+            self._refuse_copying(scene)
+            await self.manner.guard.admit(scene)
+            self.armed += await fence_off(self.tab, scene.prepared.frame_id)
             self._refuse_repeats(scene)
-            await guard.commit(scene)
-            self.ports.faults.hit("before_dispatch")
-            since = mark(self.window)
-            await self._send(scene)
-            self.ports.faults.hit("after_dispatch")
-            acted = await watched(scene, since, self.manner)
+            acted, since = await dispatched(scene, self.manner, self.ports, self._send)
         except AlreadyDone as done:
             return Acted(scene.prepared, self.window, None, already_done=done.commit)
         acted = await self._doubted(scene, acted)
@@ -173,6 +177,15 @@ class _Pressing:
     async def _line(self, element: SeenElement) -> tuple[str, str]:
         (shown,) = await described(self.tab, [element])
         return (str(shown["ref"]), str(shown["line"])) if isinstance(shown, dict) else ("", "")
+
+    def _refuse_copying(self, scene: Scene) -> None:
+        """The clipboard outlives the page and knows no hosts."""
+        if scene.prepared.secret and copies(self.strokes.stroke):
+            raise InvalidParams(
+                "key.not_allowed",
+                f"{self.strokes.stroke.spelled} would copy what a field hides.",
+                "Type the secret where it is needed with nova.type_selector_secret.",
+            )
 
     def _refuse_repeats(self, scene: Scene) -> None:
         if self.strokes.repeat > 1 and scene.commit_point() is not None:

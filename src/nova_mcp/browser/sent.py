@@ -11,19 +11,15 @@ from nova_mcp.verification.model import SentRequest
 
 # Sent on the way out; no page ever sees their answer.
 _UNANSWERED: Final = frozenset({"ping", "beacon"})
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
 class Backdrop:
-    """What the page was doing by itself when the action came.
-
-    `recent_paths` were fetched in the last seconds before it; `action_paths` are those that earlier actions on the tab
-    caused, and so no habit of the page.
-    """
+    """What the page was doing by itself when the action came; `recent_paths` were fetched in the seconds before."""
 
     url: str = ""
     recent_paths: frozenset[str] = frozenset()
-    action_paths: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +37,31 @@ def since_press(requests: Sequence[RequestSeen], pressed: Pressed, backdrop: Bac
 
 
 def sent_requests(requests: Sequence[RequestSeen], pressed: Pressed, backdrop: Backdrop) -> tuple[SentRequest, ...]:
-    """The requests since the press without those that the page keeps sending anyway."""
-    earlier = {(seen.method, seen.path) for seen in requests[: pressed.requests]}
-    return tuple(
-        _sent(seen, pressed, backdrop)
+    """The requests since the press without those that the page keeps sending anyway.
+
+    A path that the page polls may carry the action too, so nothing that changes the other side is left out, except
+    what the server had turned down before the press already.
+    """
+    before = requests[: pressed.requests]
+    earlier = {(seen.method, seen.path) for seen in before if seen.method == "GET"}
+    failing = {(seen.method, seen.path) for seen in before if (seen.status or 0) >= 400}
+    since = [
+        seen
         for seen in requests[pressed.requests :]
-        if seen.resource_type == "document" or not _habit(seen, earlier, backdrop)
-    )
+        if seen.resource_type == "document"
+        or ((seen.method, seen.path) not in failing and not is_habit(seen, earlier, backdrop))
+    ]
+    # Where the action speaks to its own site, what goes to others beside that is for counting visitors.
+    own = any(seen.method not in SAFE and same_site(seen.url, backdrop.url) for seen in since)
+    return tuple(_sent(seen, pressed, backdrop, foreign_counts=not own) for seen in since)
 
 
-def _habit(seen: RequestSeen, earlier: Collection[tuple[str, str]], backdrop: Backdrop) -> bool:
-    if (seen.method, seen.path) in earlier:
-        return True
-    if seen.path not in backdrop.recent_paths:
-        return False
-    # The page names no method for what it fetched, so an earlier action's own sending must not pass for a habit.
-    return seen.method == "GET" or seen.path not in backdrop.action_paths
+def is_habit(seen: RequestSeen, earlier: Collection[tuple[str, str]], backdrop: Backdrop) -> bool:
+    """Whether the page sends this anyway, action or not."""
+    return (seen.method, seen.path) in earlier or (seen.method == "GET" and seen.path in backdrop.recent_paths)
 
 
-def _sent(seen: RequestSeen, pressed: Pressed, backdrop: Backdrop) -> SentRequest:
+def _sent(seen: RequestSeen, pressed: Pressed, backdrop: Backdrop, *, foreign_counts: bool = False) -> SentRequest:
     # A load that turns into a file is given up by the browser; that is how downloads look.
     saved = seen.resource_type == "document" and seen.url in pressed.saved_urls
     return SentRequest(
@@ -67,21 +69,22 @@ def _sent(seen: RequestSeen, pressed: Pressed, backdrop: Backdrop) -> SentReques
         url=seen.url,
         status=200 if saved and seen.status is None else seen.status,
         failed=seen.failed and not saved,
-        reports=_reports(seen, pressed, backdrop),
+        reports=_reports(seen, pressed, backdrop, foreign_counts=foreign_counts),
+        leads=seen.main_document and not saved,
     )
 
 
-def _reports(seen: RequestSeen, pressed: Pressed, backdrop: Backdrop) -> bool:
+def _reports(seen: RequestSeen, pressed: Pressed, backdrop: Backdrop, *, foreign_counts: bool) -> bool:
     if seen.resource_type in _UNANSWERED:
         return False
     if seen.main_document:
         return True
-    if not _same_site(seen.url, backdrop.url):
+    if not foreign_counts and not same_site(seen.url, backdrop.url):
         return False
     orphaned = pressed.committed_ms is not None and seen.started_ms < pressed.committed_ms
     return not (orphaned and seen.pending and seen.resource_type != "document")
 
 
-def _same_site(left: str, right: str) -> bool:
+def same_site(left: str, right: str) -> bool:
     one, other = page_host(left), page_host(right)
     return one is not None and other is not None and (one == other or site(one) == site(other))

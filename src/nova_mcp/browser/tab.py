@@ -99,8 +99,6 @@ class Tab:
         self._dialog_moments: deque[float] = deque(maxlen=STORM_DIALOGS + 1)
         self._popup_moments: deque[float] = deque(maxlen=POPUPS_KEPT)
         self.popups_closed = 0
-        # Where earlier actions sent something: the same path again is an action's doing, not the page's own habit.
-        self.action_paths: set[str] = set()
         self._next_status: int | None = None
         self._seen_document = 0
         self._seen_page: Page | None = None

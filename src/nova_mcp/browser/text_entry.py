@@ -21,7 +21,8 @@ from nova_mcp.browser.acting import (
 )
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.effects import Mark, mark
-from nova_mcp.browser.locate import Locator, prepare, read_acting
+from nova_mcp.browser.fences import fence_off
+from nova_mcp.browser.locate import Locator, lower, prepare, read_acting
 from nova_mcp.browser.rules import QUIET_MS, WINDOW_MS
 from nova_mcp.browser.seen import Answer, answer
 from nova_mcp.browser.steady import navigating
@@ -88,9 +89,11 @@ async def type_text(tab: "Tab", locator: Locator, text: Text, manner: Manner, po
             appends=not text.clear,
         )
         entry = _Entry(locator, text, scene, manner, ports)
+        fenced: tuple[str | None, ...] = ()
         try:
             await manner.guard.admit(scene)
             _refuse_mere_breaks(locator, scene, text)
+            fenced = await fence_off(tab, prepared.frame_id)
             return await entry.run()
         except AlreadyDone as done:
             acted = Acted(prepared, window, None, already_done=done.commit)
@@ -104,6 +107,7 @@ async def type_text(tab: "Tab", locator: Locator, text: Text, manner: Manner, po
                 repeat_safe=False,
             )
         finally:
+            await lower(tab, fenced)
             await lower_shield(tab, prepared)
             await manner.guard.end()
 

@@ -14,14 +14,13 @@ from nova_mcp.browser.acting import (
     AlreadyDone,
     Manner,
     Scene,
+    dispatched,
     followed,
     lower_shield,
     perform,
-    watched,
 )
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.commit_points import Trigger
-from nova_mcp.browser.effects import mark
 from nova_mcp.browser.input import point_at
 from nova_mcp.browser.lines import quoted
 from nova_mcp.browser.locate import Locator, Prepared, Purpose, Target, aim, described, prepare, read_acting
@@ -109,16 +108,10 @@ class _Uploading:
         async with self.tab.watch(self.manner.on_dialog) as window:
             prepared = await self._prepared(told, target)
             scene = Scene(self.tab, window, prepared, trigger=None)
-            guard = self.manner.guard
             try:
                 self.refuse_unfit(told)
-                await guard.admit(scene)
-                await guard.commit(scene)
-                self.ports.faults.hit("before_dispatch")
-                since = mark(window)
-                await self.hand_over()
-                self.ports.faults.hit("after_dispatch")
-                acted = await watched(scene, since, self.manner)
+                await self.manner.guard.admit(scene)
+                acted, since = await dispatched(scene, self.manner, self.ports, lambda _: self.hand_over())
             except AlreadyDone as done:
                 return Uploaded(Acted(prepared, window, None, already_done=done.commit), accepted=False, verdict=None)
             finally:
@@ -267,8 +260,8 @@ class _Trigger:
             self.chooser = event
             self.asked.set()
 
-    async def aim(self, scene: Scene) -> None:
-        await point_at(scene, self.work.locator)
+    async def aim(self, scene: Scene) -> Scene:
+        return await point_at(scene, self.work.locator)
 
     async def send(self, scene: Scene) -> None:
         mouse = scene.tab.page.mouse

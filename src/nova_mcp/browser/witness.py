@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -83,7 +83,7 @@ class PageWitness:
         store: StoreFacts = no_store,
     ) -> "PageWitness":
         """For an element that is about to be acted on."""
-        backdrop = Backdrop(prepared.url, prepared.recent_paths, frozenset(tab.action_paths))
+        backdrop = Backdrop(prepared.url, prepared.recent_paths)
         return cls(tab, window, prepared.frame_id, hints, backdrop, store)
 
     def _own(self, frame_id: str | None) -> str | None:
@@ -194,7 +194,6 @@ class PageWitness:
     def press(self) -> None:
         """Input is being sent now; what the page sends from here on may be its doing."""
         self._mark = mark(self.window)
-        self._backdrop = replace(self._backdrop, action_paths=frozenset(self.tab.action_paths))
 
     def committed(self, url: str, at_ms: float) -> None:
         """A new main document came: what the old one still waits for will not be told."""
@@ -224,10 +223,6 @@ class PageWitness:
         if self._mark is None:
             return ()
         return sent_requests(self.window.requests, self._pressed(self._mark), self._backdrop)
-
-    def paths_sent(self) -> set[str]:
-        """Where the action sent something that changes the other side."""
-        return {urlsplit(request.url).path for request in self.requests() if request.mutating and request.reports}
 
     def host_changed(self) -> bool:
         """Whether the host saw the action move, open or fetch something."""

@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -114,6 +115,9 @@ class Mailbox:
     def _read(self, path: Path, model: type[M]) -> M | None:
         """What a file says; one that can't be read or understood says nothing."""
         try:
+            # Anything but a plain file could keep whoever opens it waiting.
+            if not stat.S_ISREG(path.lstat().st_mode):
+                return None
             with path.open("rb") as file:
                 return model.model_validate_json(file.read(MAX_BYTES))
         except (OSError, ValidationError):

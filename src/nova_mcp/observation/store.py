@@ -286,7 +286,8 @@ def recover(
     ).all()
     closed: list[StoredCall] = []
     for server in (_server_row(row) for row in candidates):
-        if alive(server):
+        # A server that has ended is gone even if its process lives on.
+        if server.ended_at_ms is None and alive(server):
             continue
         end_server(conn, server.server_id, now_ms, "gone")
         left = conn.execute(

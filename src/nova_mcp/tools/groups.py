@@ -17,6 +17,8 @@ OutputDetail = Literal["compact", "full"]
 OnDialog = Literal["dismiss", "accept"]
 
 REF_PATTERN = r"^e[1-9][0-9]{0,6}$"
+# Neither a page nor a store takes a zero byte.
+PRINTABLE = r"^[^\x00]*$"
 URL_LIMIT = 8192
 
 
@@ -111,7 +113,7 @@ class ContractParams(Params):
     transition_contract: TransitionContractParams | None = Field(
         None, description=f"e.g. {EXAMPLE}", json_schema_extra=taught_by("click_selector")
     )
-    expect: list[Annotated[str, Field(min_length=1, max_length=500)]] | None = Field(
+    expect: list[Annotated[str, Field(min_length=1, max_length=500, pattern=PRINTABLE)]] | None = Field(
         None,
         min_length=1,
         max_length=6,
@@ -122,6 +124,7 @@ class ContractParams(Params):
         None,
         min_length=1,
         max_length=64,
+        pattern=PRINTABLE,
         description="transitionId of an unclear attempt",
         json_schema_extra=taught_by("click_selector"),
     )
@@ -129,6 +132,7 @@ class ContractParams(Params):
         None,
         min_length=1,
         max_length=200,
+        pattern=PRINTABLE,
         description="same key = same intent",
         json_schema_extra=taught_by("click_selector"),
     )

@@ -1,11 +1,13 @@
 """Guarded macros for forms and messages: each finds what it needs, acts once and proves what came of it."""
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from pydantic import Field
 
 from nova_mcp.browser.acting import Acted, Manner
+from nova_mcp.browser.commit_points import CommitKind
 from nova_mcp.browser.discover import Composer, FoundControl, find_composer, find_send, find_submit
 from nova_mcp.browser.input import Press, click
 from nova_mcp.browser.locate import Locator
@@ -31,6 +33,7 @@ from nova_mcp.verification.rules import watched_at_most_ms
 from nova_mcp.verification.witness import FactHints
 
 BUNDLES: Final = ("core", "form_submission")
+SENDING: Final[frozenset[CommitKind]] = frozenset({"send", "submit"})
 _REF: Final = re.compile(REF_PATTERN)
 
 
@@ -45,17 +48,9 @@ class GuardedParams(TargetParams, MaybeElementParams, ActParams, ContractParams,
         given = self.contract()
         return own if given is None else tighten(own, given)
 
-    def wish(self, own: Contract, hints: FactHints | None = None, *, sends: bool = False) -> Wish:
-        asked = wish_of(self)
-        return Wish(
-            self.tightening(own),
-            asked.retry_of,
-            asked.intent_key,
-            commits=True,
-            sends=sends,
-            hints=hints or FactHints(),
-            call=asked.call,
-        )
+    def wish(self, own: Contract, kinds: frozenset[CommitKind] | None = None) -> Wish:
+        """The macro's own contract, tightened by the caller's; `kinds` are the controls it may press."""
+        return replace(wish_of(self), contract=self.tightening(own), commits=True, kinds=kinds)
 
 
 class SubmitParams(GuardedParams, DialogParams):
@@ -99,7 +94,7 @@ def insist(typed: Typed, field: FoundControl) -> None:
         raise Precondition(
             "type.not_editable",
             f"{field.ref} does not hold what was typed into it.",
-            "Look at the field with nova.perceive; nothing was sent.",
+            "Look at the page with nova.perceive; Nova pressed nothing, but the page may have sent it by itself.",
             stage="precondition",
         )
 
@@ -137,7 +132,8 @@ async def guarded_send_message(ctx: ToolContext, p: SendParams) -> SendResult:
     tab = ctx.tab
     tab.require_ready()
     composer = await find_composer(tab, p.box())
-    guard = CallGuard(ctx, p.wish(templates.send_message(), FactHints(text=p.text), sends=True))
+    wish = replace(p.wish(templates.send_message(), SENDING), hints=FactHints(text=p.text), sends=True)
+    guard = CallGuard(ctx, wish)
     # The commit is judged before a word is written: one that must not be sent leaves the box as it was.
     writing = Manner(timeout_ms=p.timeout_ms, guard=guard.preparing())
     typed = await type_text(tab, composer.control.locator, Text(p.text), writing, ctx.ports)

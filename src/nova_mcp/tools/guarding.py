@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from nova_mcp.browser.acting import Acted, AlreadyDone, RefusesCommits, Scene, left_the_page
 from nova_mcp.browser.action_report import ActionReport, Judgement, build_report
 from nova_mcp.browser.channel import DocumentChanged
-from nova_mcp.browser.commit_points import CommitPoint
+from nova_mcp.browser.commit_points import CommitKind, CommitPoint
 from nova_mcp.browser.seen import answer
 from nova_mcp.browser.steady import navigating
 from nova_mcp.browser.witness import PageWitness
@@ -20,9 +20,10 @@ from nova_mcp.tools.receipts import ReceiptBook
 from nova_mcp.urls import page_host, page_origin
 from nova_mcp.verification import templates
 from nova_mcp.verification.contracts import contract_to_json
+from nova_mcp.verification.facing import Ask, Facing, ResolvedEarlier
 from nova_mcp.verification.model import Contract, Verdict
 from nova_mcp.verification.receipts import receipt_line
-from nova_mcp.verification.verifier import Ask, Facing, ResolvedEarlier, Transition
+from nova_mcp.verification.verifier import Transition
 from nova_mcp.verification.witness import FactHints
 
 _MACROS: Final = {
@@ -46,6 +47,8 @@ class Wish:
     intent_key: str | None = None
     commits: bool = False
     sends: bool = False
+    # The kinds of control a macro may press; a control that says something else is not what it was called for.
+    kinds: frozenset[CommitKind] | None = None
     hints: FactHints = field(default_factory=FactHints)
     call: Mapping[str, Json] | None = None
 
@@ -102,6 +105,7 @@ class CallGuard:
     async def admit(self, scene: Scene) -> None:
         await self._transition.bind()
         point = scene.commit_point()
+        self._refuse_other_kind(scene, point)
         self._refuse_uncontracted(scene, point)
         self._is_commit = self._wish.commits or point is not None
         self._in_force = self._transition.in_force
@@ -121,6 +125,7 @@ class CallGuard:
         self._ctx.evidence.prepared_page = True
 
     async def commit(self, scene: Scene) -> None:
+        self._refuse_other_kind(scene, scene.commit_point())
         if scene.commit_point() is not None and not self._is_commit:
             # What was typed has made a commit of it: everything that protects one has its say now.
             await self.admit(scene)
@@ -193,6 +198,17 @@ class CallGuard:
             element=prepared.line,
             document=scene.tab.channel.document,
             observed_at_ms=scene.tab.observed.get(self._ctx.caller.owner),
+        )
+
+    def _refuse_other_kind(self, scene: Scene, point: CommitPoint | None) -> None:
+        if point is None or self._wish.kinds is None or point.kind in self._wish.kinds:
+            return
+        raise CommitRefused(
+            "guarded_commit.missing_contract",
+            f"{scene.prepared.ref} is another kind of commit ({point.kind}): {point.why}.",
+            "If that is meant, click it with nova.click_selector and say in expect what should come of it.",
+            stage="guarded_commit_check",
+            details={"commitKind": point.kind, "why": point.why, "suggestedTool": point.suggested_tool},
         )
 
     def _refuse_uncontracted(self, scene: Scene, point: CommitPoint | None) -> None:

@@ -18,7 +18,7 @@ from nova_mcp.tools.groups import (
     OneElementParams,
 )
 from nova_mcp.tools.guarding import CallGuard, Wish
-from nova_mcp.tools.spec import TargetParams, maybe, tool, widened
+from nova_mcp.tools.spec import TargetParams, tool, widened
 
 
 class ClickParams(TargetParams, OneElementParams, ActParams, LeadingParams, DialogParams, ContractParams, DetailParams):
@@ -50,7 +50,7 @@ class HoverParams(TargetParams, OneElementParams, ActParams):
 
 
 class HoverResult(ElementResult):
-    revealed: list[str] = maybe([])
+    revealed: list[str]
 
     def text(self) -> str:
         return "\n".join([super().text(), *self.revealed])

@@ -1,11 +1,12 @@
 """Signing in: with stored secrets or what is already filled in, once, and never past a second factor."""
 
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
 from nova_mcp.browser.acting import Acted, Guard, Manner
 from nova_mcp.browser.auth import AuthSurface, read_auth
+from nova_mcp.browser.commit_points import CommitKind
 from nova_mcp.browser.discover import FoundControl, LoginForm, find_login
 from nova_mcp.browser.input import Press, click
 from nova_mcp.browser.secret_entry import SecretGuard
@@ -16,9 +17,10 @@ from nova_mcp.tools.acts import ACTING_GATES, Answering, ElementResult, act_dead
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.guarded import BUNDLES, GuardedParams, insist, press_enter
 from nova_mcp.tools.guarding import CallGuard, Preparing
-from nova_mcp.tools.spec import Part, maybe, tool, widened
+from nova_mcp.tools.spec import Part, tool, widened
 from nova_mcp.verification import templates
 
+SIGNING_IN: Final[frozenset[CommitKind]] = frozenset({"auth", "submit"})
 SecretName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
@@ -43,7 +45,7 @@ class AuthSeen(Part):
 
 
 class LoginResult(ElementResult):
-    auth: AuthSeen | None = maybe()
+    auth: AuthSeen | None
 
 
 @tool(
@@ -62,7 +64,7 @@ async def guarded_login(ctx: ToolContext, p: LoginParams) -> LoginResult:
     tab.require_ready()
     form = await find_login(tab, p.locator())
     await _fill_in(ctx, p, form)
-    guard = CallGuard(ctx, p.wish(templates.login()))
+    guard = CallGuard(ctx, p.wish(templates.login(), SIGNING_IN))
     acted = await _commit(ctx, form, manner_of(p, guard))
     told = await tell(ctx, guard, acted, Answering("signed in with"))
     if told.verify_state == "verified":

@@ -1,5 +1,6 @@
 """Switching the model or the workspace a page works with, and Nova's own sandboxes; proven by the label shown."""
 
+from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 import anyio
@@ -8,6 +9,7 @@ from pydantic import Field, model_validator
 from nova_mcp.browser.acting import Acted, Manner, looked_at
 from nova_mcp.browser.action_report import Judgement
 from nova_mcp.browser.choosing import Choice, choose
+from nova_mcp.browser.commit_points import CommitKind
 from nova_mcp.browser.discover import Picker, PickerKind, PickerOption, find_option, find_picker
 from nova_mcp.browser.input import Press, click
 from nova_mcp.errors import NotFound, Precondition
@@ -21,6 +23,7 @@ from nova_mcp.verification import templates
 from nova_mcp.verification.witness import FactHints
 
 BUNDLES = ("form_submission",)
+SWITCHING: frozenset[CommitKind] = frozenset({"switch_model", "switch_sandbox", "confirm", "submit"})
 LIST_POLL_S = 0.1
 
 Label = Annotated[str, Field(min_length=1, max_length=200)]
@@ -84,28 +87,34 @@ async def _switch(ctx: ToolContext, p: GuardedParams, kind: PickerKind, label: s
     tab = ctx.tab
     tab.require_ready()
     picker = await find_picker(tab, kind, p.locator())
+    already = _same_label(picker.label, label)
+    option = None if already else await _option(ctx, p, picker, label)
+    # As the page itself writes it: the label that will show is the option's own.
+    shown = picker.label if option is None else option.label
     fact: Literal["model", "sandbox"] = "model" if kind == "model" else "sandbox"
-    guard = CallGuard(ctx, p.wish(templates.switch(fact, label), FactHints(label=label)))
-    already = picker.label.strip() == label.strip()
-    if already:
+    wish = replace(p.wish(templates.switch(fact, shown)), hints=FactHints(label=shown), kinds=SWITCHING)
+    guard = CallGuard(ctx, wish)
+    if option is None:
         acted = await looked_at(tab, picker.control.locator, p.timeout_ms)
     else:
-        acted = await _choose(ctx, p, picker, label, manner_of(p, guard))
+        acted = await _choose(ctx, picker, option, manner_of(p, guard))
     known = Judgement(already_set=already, repeat_safe=True)
     told = await tell(ctx, guard, acted, Answering("switched with", known))
-    after = label if already or told.verify_state == "verified" else await _label_now(ctx, p, kind)
+    after = shown if already or told.verify_state == "verified" else await _label_now(ctx, p, kind)
     return widened(told, SwitchResult, before=picker.label, after=after)
 
 
-async def _choose(ctx: ToolContext, p: GuardedParams, picker: Picker, label: str, manner: Manner) -> Acted:
-    tab = ctx.tab
+def _same_label(left: str, right: str) -> bool:
+    return " ".join(left.split()).casefold() == " ".join(right.split()).casefold()
+
+
+async def _option(ctx: ToolContext, p: GuardedParams, picker: Picker, label: str) -> PickerOption:
+    """The entry in the picker's list, which is opened for that where it has to be."""
     if picker.native:
-        option = await find_option(tab, label, picker)
-        chosen = await choose(tab, picker.control.locator, Choice(index=option.index), manner, ctx.ports)
-        return chosen.acted
+        return await find_option(ctx.tab, label, picker)
     if not picker.is_open:
         opening = Manner(timeout_ms=p.timeout_ms, guard=Preparing(ctx))
-        await click(tab, picker.control.locator, Press(), opening, ctx.ports)
+        await click(ctx.tab, picker.control.locator, Press(), opening, ctx.ports)
     option = await _appearing(ctx, p, picker, label)
     if option.disabled:
         raise Precondition(
@@ -114,7 +123,14 @@ async def _choose(ctx: ToolContext, p: GuardedParams, picker: Picker, label: str
             "Choose another one.",
             stage="actionability",
         )
-    return await click(tab, option.control.locator, Press(), manner, ctx.ports)
+    return option
+
+
+async def _choose(ctx: ToolContext, picker: Picker, option: PickerOption, manner: Manner) -> Acted:
+    if option.native:
+        chosen = await choose(ctx.tab, picker.control.locator, Choice(index=option.index), manner, ctx.ports)
+        return chosen.acted
+    return await click(ctx.tab, option.control.locator, Press(), manner, ctx.ports)
 
 
 async def _appearing(ctx: ToolContext, p: GuardedParams, picker: Picker, label: str) -> PickerOption:

@@ -208,13 +208,17 @@ def _runs_match(glob: str, text: str) -> bool:
     return True
 
 
+def concerns(ref: FactRef, request: SentRequest) -> bool:
+    """Whether a network fact is about that request."""
+    method, glob = split_request(ref.argument or "") if ref.name == "network.response" else (None, ref.argument or "")
+    return (method is None or request.method.upper() == method) and glob_matches(glob, request.url)
+
+
 def response_fact(ref: FactRef, requests: Iterable[SentRequest]) -> Fact:
     """A network fact: the newest matching answer's status, null while there is none. Requests come oldest first."""
-    method, glob = split_request(ref.argument or "") if ref.name == "network.response" else (None, ref.argument or "")
     status: int | None = None
     for request in requests:
-        fits = method is None or request.method.upper() == method
-        if fits and request.status is not None and glob_matches(glob, request.url):
+        if request.status is not None and concerns(ref, request):
             status = request.status
     return Seen(status)
 

@@ -142,7 +142,8 @@ class Trace:
 class SentRequest:
     """A request that began after dispatch and may be the action's doing.
 
-    `reports` is false for those whose answer nobody will ever see, and for those of other sites.
+    `reports` is false for those whose answer nobody will ever see. `leads` marks the load of the page's own document:
+    it changes nothing by itself, but an error there is what the action led to.
     """
 
     method: str
@@ -150,6 +151,7 @@ class SentRequest:
     status: int | None = None
     failed: bool = False
     reports: bool = True
+    leads: bool = False
 
     @property
     def mutating(self) -> bool:
@@ -202,6 +204,8 @@ class Verdict:
     diagnostics: Diagnostics = Diagnostics()
     # A mutating request of the action went out and no answer will come: the server may have done it.
     lost_request: bool = False
+    # A mutating request of the action went out at all: whatever the control looked like, it committed something.
+    mutated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +250,4 @@ class Earlier:
     completed_at_ms: int
     contract: Contract
     lost_request: bool = False
+    mutated: bool = False

@@ -65,6 +65,7 @@ transition = Table(
     Column("state", Text, nullable=False),
     Column("reason", Text),
     Column("lost_request", Integer, nullable=False),
+    Column("mutated", Integer, nullable=False),
     Column("completed_at_ms", BigInteger),
     Column("resolved_by", Text),
     Column("receipt", Text),
@@ -102,6 +103,8 @@ class NewTransition:
     started_at_ms: int
     element: str = ""
     identity: str | None = None
+    # Whether no other dispatch of the identity may be under way at the same time.
+    exclusive: bool = True
     intent_key: str | None = None
     goal_id: str | None = None
     step_no: int | None = None
@@ -128,6 +131,7 @@ class StoredTransition:
     state: TransitionState
     reason: str | None
     lost_request: bool
+    mutated: bool
     completed_at_ms: int | None
     resolved_by: str | None
     receipt: Receipt | None
@@ -142,6 +146,7 @@ class StoredTransition:
             completed_at_ms=self.started_at_ms if self.completed_at_ms is None else self.completed_at_ms,
             contract=self.contract,
             lost_request=self.lost_request,
+            mutated=self.mutated,
         )
 
     def as_receipt(self) -> Receipt:
@@ -167,6 +172,7 @@ class Settlement:
     state: SettledState
     reason: str | None = None
     lost_request: bool = False
+    mutated: bool = False
     completed_at_ms: int = 0
     receipt: Receipt | None = None
 
@@ -183,7 +189,7 @@ def open_transition(conn: Connection, new: NewTransition) -> bool:
 
     After False nothing was written, and the caller has to look at `latest_of` anew.
     """
-    if new.identity is not None and not _taken(conn, new, new.identity):
+    if new.exclusive and new.identity is not None and not _taken(conn, new, new.identity):
         return False
     conn.execute(
         insert(transition),
@@ -206,6 +212,7 @@ def open_transition(conn: Connection, new: NewTransition) -> bool:
             "started_at_ms": new.started_at_ms,
             "state": "open",
             "lost_request": 0,
+            "mutated": 0,
         },
     )
     return True
@@ -257,6 +264,22 @@ def find_transition(conn: Connection, principal: str | None, transition_id: str)
     return None if row is None else _stored(row)
 
 
+def others_since(conn: Connection, earlier: StoredTransition | Earlier, principal: str, origin: str) -> bool:
+    """Whether anything else of the principal was dispatched on that site after a transition ended.
+
+    What the page shows by now may then be the doing of that other one.
+    """
+    after = earlier.completed_at_ms if earlier.completed_at_ms is not None else 0
+    found = conn.execute(
+        select(transition.c.transition_id)
+        .where(transition.c.principal == principal, transition.c.origin == origin)
+        .where(transition.c.state != "not_dispatched", transition.c.started_at_ms >= after)
+        .where(transition.c.transition_id != earlier.transition_id)
+        .limit(1)
+    ).one_or_none()
+    return found is not None
+
+
 def last_dispatched(conn: Connection) -> StoredTransition | None:
     """The newest transition of the store that sent something, whoever asked for it."""
     row = conn.execute(
@@ -283,6 +306,7 @@ def _stored(row: Row[Any]) -> StoredTransition:
         state=row.state,
         reason=row.reason,
         lost_request=bool(row.lost_request),
+        mutated=bool(row.mutated),
         completed_at_ms=row.completed_at_ms,
         resolved_by=row.resolved_by,
         receipt=None if row.receipt is None else receipt_from_json(row.receipt),
@@ -308,6 +332,7 @@ def settle(conn: Connection, transition_id: str, end: Settlement) -> bool:
             state=end.state,
             reason=end.reason,
             lost_request=int(end.lost_request),
+            mutated=int(end.mutated),
             completed_at_ms=end.completed_at_ms,
             receipt=None if end.receipt is None else receipt_to_json(end.receipt),
         )
@@ -343,7 +368,8 @@ def _settle_step(conn: Connection, row: Row[Any], token: str, state: SettledStat
 def settle_recovered(conn: Connection, record: CallRecord, link: Link) -> None:
     """What a dead server left in flight: nobody saw how it ended, so it may have happened."""
     if record.kind == "recovery" and record.closes is not None:
-        settle(conn, record.closes, Settlement("indeterminate", "timeout", completed_at_ms=record.started_at_ms))
+        end = Settlement("indeterminate", "timeout", mutated=True, completed_at_ms=record.started_at_ms)
+        settle(conn, record.closes, end)
 
 
 # -- forgetting ------------------------------------------------------------------------------------------------------

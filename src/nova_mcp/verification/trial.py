@@ -1,9 +1,10 @@
 """One observation after a dispatch, as a state machine without a clock: samples in, a verdict out."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, urlsplit
 
+from nova_mcp.verification.facts import FactRef, concerns, parse_fact
 from nova_mcp.verification.freshness import judge_freshly, news_among, stale_at, still_stale
 from nova_mcp.verification.model import (
     AssertionSet,
@@ -37,7 +38,8 @@ class Plan:
     document: int
     started_ms: float
     commit_point: bool
-    mentions_network: bool = field(default=False)
+    # Requests that the contract judges itself; the default ban on refused ones does not hold for them.
+    judged: tuple[FactRef, ...] = ()
 
     @property
     def window_ends_ms(self) -> float:
@@ -72,28 +74,30 @@ class State:
 
     @property
     def pending(self) -> list[SentRequest]:
-        return [request for request in self._own if request.pending]
+        """What is still out: requests that change something, and the document the action leads to."""
+        return [request for request in self.requests if request.pending and (request in self._own or request.leads)]
+
+    @property
+    def mutated(self) -> bool:
+        return bool(self._own)
 
     @property
     def lost_requests(self) -> list[SentRequest]:
         return [request for request in self._own if request.failed and request.status is None]
 
-    @property
-    def answered_well(self) -> bool:
-        return any(request.status is not None and 200 <= request.status < 400 for request in self._own)
-
-    @property
-    def refused(self) -> list[SentRequest]:
+    def refused(self, plan: Plan) -> list[SentRequest]:
         """Requests the server turned down, unless the page sent the same again, as it does after renewing a token."""
-        newest = {(request.method.upper(), request.url): request for request in self._own}
-        return [request for request in newest.values() if request.status is not None and request.status >= 400]
+        concerned = [request for request in self.requests if request in self._own or request.leads]
+        newest = {(request.method.upper(), request.url): request for request in concerned}
+        turned_down = [one for one in newest.values() if one.status is not None and one.status >= 400]
+        return [one for one in turned_down if not any(concerns(ref, one) for ref in plan.judged)]
 
 
 def make_plan(contract: Contract, baseline: Reading, document: int, *, started_ms: float, commit_point: bool) -> Plan:
+    refs = [parse_fact(one.fact_key) for one in contract.outcome_members if one.fact_key.startswith("network.")]
     # A macro keeps the default whatever is asked of it: a caller's contract only tightens it.
-    named = any(assertion.fact_key.startswith("network.") for assertion in contract.outcome_members)
-    network = named and not contract.fresh_only
-    return Plan(contract, baseline, document, started_ms, commit_point, network)
+    judged = () if contract.fresh_only else tuple(refs)
+    return Plan(contract, baseline, document, started_ms, commit_point, judged)
 
 
 def begin(plan: Plan) -> State:
@@ -132,7 +136,7 @@ def advance(plan: Plan, state: State, sample: Sample) -> State:
 
 
 def _since(plan: Plan, state: State, *, forbidden: bool, success: bool, ambiguous: bool) -> State:
-    forbidden = forbidden or (not plan.mentions_network and bool(state.refused))
+    forbidden = forbidden or bool(state.refused(plan))
 
     def stood(since: float | None, stands: bool) -> float | None:
         return (state.at_ms if since is None else since) if stands else None
@@ -153,7 +157,7 @@ def _succeeds(plan: Plan, state: State) -> bool:
     success = plan.contract.success
     if judge_set(success, state.reading) != "satisfied" or state.pending:
         return False
-    if state.lost_requests and state.document <= plan.document and not state.answered_well:
+    if state.lost_requests and state.document <= plan.document:
         return False
     if judge_freshly(success, state.reading, state.stale).satisfied:
         return True
@@ -194,7 +198,8 @@ def judge(plan: Plan, state: State, now_ms: float) -> Verdict | None:
         return _failed(plan, state) if stood and (over or not state.pending) else None
     held = _held_at(plan, state)
     if held is not None and now >= held:
-        return Verdict("verified_success", outcome_verdict="satisfied", diagnostics=_diagnostics(plan, state))
+        diagnostics = _diagnostics(plan, state)
+        return Verdict("verified_success", None, "satisfied", (), diagnostics, mutated=state.mutated)
     ambiguous = _ambiguous_at(plan, state)
     if held is None and ambiguous is not None and now >= ambiguous:
         return _ambiguous(plan, state)
@@ -216,10 +221,9 @@ def _failed(plan: Plan, state: State) -> Verdict:
     if state.lost is None and _trips(bucket, state):
         true = failed_traces(bucket, state.reading, tripped=True)
         decided = news_among(bucket, state.reading, state.stale, true)
-    if not plan.mentions_network:
-        decided += tuple(map(_refusal, state.refused))
-    unanswered = bool(state.lost_requests or state.pending)
-    verdict = Verdict("verified_fail", None, "failed", decided, _diagnostics(plan, state))
+    decided += tuple(map(_refusal, state.refused(plan)))
+    unanswered = bool(state.lost_requests or [one for one in state.pending if one.mutating])
+    verdict = Verdict("verified_fail", None, "failed", decided, _diagnostics(plan, state), mutated=state.mutated)
     if not unanswered:
         return verdict
     return replace(
@@ -257,8 +261,16 @@ def _ended(plan: Plan, state: State) -> Verdict:
 
 def _undecided(plan: Plan, state: State, reason: IndeterminateReason, traces: tuple[Trace, ...]) -> Verdict:
     # A request that is pending when nobody looks any more may still do its work.
-    unanswered = bool(state.lost_requests or state.pending)
-    return Verdict("indeterminate", reason, "unknown", traces, _diagnostics(plan, state), lost_request=unanswered)
+    unanswered = bool(state.lost_requests or [one for one in state.pending if one.mutating])
+    return Verdict(
+        status="indeterminate",
+        reason=reason,
+        outcome_verdict="unknown",
+        failed_assertions=traces,
+        diagnostics=_diagnostics(plan, state),
+        lost_request=unanswered,
+        mutated=state.mutated,
+    )
 
 
 def _could_be_read(address: FactAddress, fact: Fact | None) -> bool:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import anyio
@@ -11,85 +11,38 @@ from sqlalchemy import Connection
 
 from nova_mcp.clock import Ports
 from nova_mcp.errors import NovaError
-from nova_mcp.observation.model import Caller, CallRecord, Link
+from nova_mcp.observation.model import CallRecord, Link
 from nova_mcp.observation.recorder import Recorder
 from nova_mcp.storage.engine import Database
-from nova_mcp.verification import refusals, repeats, trial
+from nova_mcp.verification import refusals, trial
 from nova_mcp.verification.contracts import contract_to_json
 from nova_mcp.verification.coordinator import Coordinator
+from nova_mcp.verification.facing import Ask, Facing
 from nova_mcp.verification.goals import Goals, StepClaim
-from nova_mcp.verification.identity import identity_hash
 from nova_mcp.verification.model import (
-    OMITTED,
     AssertionSet,
-    CommitIdentity,
     Contract,
-    Earlier,
     GuardedCommit,
-    Omitted,
     SetVerdict,
     Verdict,
 )
 from nova_mcp.verification.receipts import Receipt
+from nova_mcp.verification.repeat_check import Memory, RepeatCheck
 from nova_mcp.verification.rules import failed_traces, judge_set, retry_advice_for
 from nova_mcp.verification.store import (
     NewTransition,
     Settlement,
-    StoredTransition,
-    find_transition,
-    latest_of,
     open_transition,
-    resolve,
     settle,
 )
 from nova_mcp.verification.switch_store import commit_kill
-from nova_mcp.verification.witness import Follower, Witness
+from nova_mcp.verification.under_way import UnderWay
+from nova_mcp.verification.witness import Follower
 
 PRECONDITION_PAUSE_S: Final = 0.2
 PROGRESS_EVERY_MS: Final = 1000
 
 Tell = Callable[[float], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What a call wants verified, and who makes it."""
-
-    caller: Caller
-    call_id: str
-    tool_name: str
-    target_id: str
-    contract: Contract | None = None
-    retry_of: str | None = None
-    intent_key: str | None = None
-    session_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Facing:
-    """The page at the moment a call wants to act on it.
-
-    `is_commit` says that the control commits something; `control` and `fields` tell one commit from another.
-    `observed_at_ms` is when this agent last looked at the page.
-    """
-
-    witness: Witness
-    is_commit: bool
-    host: str | None
-    origin: str
-    control: str
-    fields: str
-    element: str
-    document: int
-    observed_at_ms: int | None = None
-
-
-class ResolvedEarlier(Exception):
-    """An earlier, undecided dispatch of the same commit turns out to have worked."""
-
-    def __init__(self, commit: GuardedCommit) -> None:
-        super().__init__(commit.transition_id)
-        self.commit = commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +56,7 @@ class Verifier:
     goals: Goals
     # Replaces what must not be stored.
     hides: Callable[[str], str] = str
+    under_way: UnderWay = field(default_factory=UnderWay)
 
     def begin(self, ask: Ask) -> "Transition":
         return Transition(self, ask)
@@ -118,8 +72,8 @@ class Transition:
         self.contract = ask.contract
         self._started_at = parts.ports.clock.now_ms()
         self._precondition: SetVerdict | None = None
-        self._identity: str | None = None
-        self._follows: str | Omitted | None = OMITTED
+        memory = Memory(parts.db, parts.recorder, parts.ports.clock, parts.under_way)
+        self._repeat = RepeatCheck(memory, ask, self._unsent)
         self._claim: StepClaim | None = None
         self._facing: Facing | None = None
         self._follower: Follower | None = None
@@ -156,14 +110,19 @@ class Transition:
             if self._claim is not None:
                 await self._parts.goals.blocked(self._claim)
             raise
-        if guarded:
-            await self._check_repeat(facing)
+        if guarded or self._may_commit_unseen():
+            await self._repeat.run(facing, strict=guarded)
 
     def _says_unrepeatable(self) -> bool:
         ask, contract = self._ask, self.contract
         if ask.intent_key is not None or ask.retry_of is not None:
             return True
         return contract is not None and contract.retry_policy_given and contract.retry_policy != "idempotent"
+
+    def _may_commit_unseen(self) -> bool:
+        """A contract on a control that does not look like a commit: what it sends decides what it was."""
+        contract = self.contract
+        return contract is not None and contract.has_outcome and contract.retry_policy != "idempotent"
 
     async def _refuse_killed(self, facing: Facing) -> None:
         if (kill := await self._parts.db.read(commit_kill, facing.host)) is not None:
@@ -197,87 +156,6 @@ class Transition:
             completed_at=self._parts.ports.clock.now_ms(),
         )
 
-    # -- never twice by accident
-
-    async def _check_repeat(self, facing: Facing) -> None:
-        ask = self._ask
-        identity = identity_hash(
-            CommitIdentity(ask.caller.principal, facing.origin, facing.control, facing.fields, ask.intent_key)
-        )
-        self._identity = identity
-        stored = await self._earlier(identity, facing)
-        earlier = None if stored is None else stored.as_earlier()
-        self._follows = None if stored is None or stored.identity != self._identity else stored.transition_id
-        verdict = repeats.judge_repeat(
-            earlier,
-            now_ms=self._parts.ports.clock.now_ms(),
-            observed_at_ms=facing.observed_at_ms,
-            retry_of=ask.retry_of,
-        )
-        match verdict:
-            case repeats.Send():
-                return
-            case repeats.InFlight():
-                raise refusals.in_flight(self._unsent())
-            case repeats.Suspect():
-                raise refusals.suspected(self._unsent(), verdict.earlier)
-            case repeats.Recheck(earlier=known):
-                await self._recheck(known, facing, same=self._follows == known.transition_id)
-
-    async def _earlier(self, identity: str, facing: Facing) -> StoredTransition | None:
-        """The last dispatch of this commit; one that a dead server left open is closed on the way."""
-        ask, parts = self._ask, self._parts
-        if ask.retry_of is not None:
-            named = await parts.db.read(find_transition, ask.caller.principal, ask.retry_of)
-            if named is None:
-                raise refusals.nothing_to_retry(self._unsent(), ask.retry_of)
-            if named.origin != facing.origin:
-                raise refusals.nothing_to_retry(self._unsent(), ask.retry_of)
-            if named.state == "open":
-                await parts.recorder.recover()
-                named = await parts.db.read(find_transition, ask.caller.principal, ask.retry_of) or named
-            if named.state != "not_dispatched":
-                return named
-        stored = await parts.db.read(latest_of, ask.caller.principal, identity)
-        if stored is not None and stored.state == "open":
-            await parts.recorder.recover()
-            stored = await parts.db.read(latest_of, ask.caller.principal, identity)
-        return stored
-
-    async def _recheck(self, earlier: Earlier, facing: Facing, *, same: bool) -> None:
-        """Nothing is sent yet: the page may show by now what became of the earlier dispatch.
-
-        One that is only named, with another control or other fields, is not answered for by this page.
-        """
-        contract = earlier.contract
-        reading = await facing.witness.read({member.address for member in contract.outcome_members})
-        success, forbidden = judge_set(contract.success, reading), judge_set(contract.forbidden, reading)
-        if not same:
-            success = forbidden = None
-        observed = repeats.observed_since(earlier, facing.observed_at_ms)
-        verdict = repeats.judge_recheck(
-            earlier, success, forbidden, observed_since=observed, retry_of=self._ask.retry_of
-        )
-        match verdict:
-            case repeats.AlreadyDone():
-                await self._parts.db.write(resolve, earlier.transition_id, "verified_success", self._ask.call_id)
-                raise ResolvedEarlier(self._resolved(earlier))
-            case repeats.CloseAsFailedAndSend():
-                await self._parts.db.write(resolve, earlier.transition_id, "verified_fail", self._ask.call_id)
-            case repeats.SendAgain():
-                return
-            case repeats.Suspect():
-                raise refusals.suspected(self._unsent(), verdict.earlier)
-
-    def _resolved(self, earlier: Earlier) -> GuardedCommit:
-        return replace(
-            self._unsent(),
-            verification_status="verified_success",
-            retry_advice="do_not_retry",
-            outcome_verdict="satisfied",
-            resolved_from=earlier.transition_id,
-        )
-
     # -- dispatch
 
     async def commit(self, intent: Callable[[str], CallRecord]) -> None:
@@ -289,6 +167,7 @@ class Transition:
             if self._follower.document != facing.document:
                 raise refusals.page_changed()
         if self.in_force:
+            self._parts.under_way.begin(self.transition_id, self._parts.ports.clock.monotonic_ms())
             await self._parts.recorder.record(intent(self.transition_id), also=(self._open_row,))
         if self._follower is not None:
             self._follower.pressed()
@@ -299,7 +178,7 @@ class Transition:
         if facing is None:
             raise LookupError("an intent needs a page")
         # Asked again in here: an operator who has just pulled the switch must not see one more commit go out.
-        if self._identity is not None and (kill := commit_kill(conn, facing.host)) is not None:
+        if self._repeat.strict and (kill := commit_kill(conn, facing.host)) is not None:
             raise refusals.killed(kill, facing.host)
         if self._claim is not None:
             rejected = self._parts.goals.prepare_step(conn, self._claim, self.transition_id, record.started_at_ms)
@@ -312,14 +191,15 @@ class Transition:
             tool_name=ask.tool_name,
             target_id=ask.target_id,
             origin=facing.origin,
-            identity=self._identity,
+            identity=self._repeat.identity,
+            exclusive=self._repeat.strict,
             intent_key=ask.intent_key,
             contract=self._keep(self._kept_contract()),
             goal_id=self._claim.goal_id if self._claim is not None else None,
             step_no=self._claim.step_no if self._claim is not None else None,
             started_at_ms=self._started_at,
             element=facing.element,
-            follows=self._follows,
+            follows=self._repeat.follows,
         )
         if not open_transition(conn, row):
             raise refusals.in_flight(self._unsent())
@@ -379,6 +259,7 @@ class Transition:
 
     async def end(self) -> None:
         """Stop watching; safe to call at any time."""
+        self._parts.under_way.end(self.transition_id, self._parts.ports.clock.monotonic_ms())
         with anyio.CancelScope(shield=True):
             await self._open.aclose()
 
@@ -396,7 +277,9 @@ class Transition:
             settlement = Settlement("verified_success" if done else "indeterminate", None if done else "timeout")
         else:
             verdict = self._verdict
-            settlement = Settlement(verdict.status, verdict.reason, lost_request=verdict.lost_request)
+            settlement = Settlement(
+                verdict.status, verdict.reason, lost_request=verdict.lost_request, mutated=verdict.mutated
+            )
         now = self._completed_at or self._parts.ports.clock.now_ms()
         settle(conn, self.transition_id, replace(settlement, completed_at_ms=now, receipt=self.receipt))
 

@@ -60,7 +60,7 @@ const guardPointer = (armed, event, path) => {
 };
 
 const guardKeys = (armed, event, path) => {
-  if (path.some((node) => armed.accepted.has(node))) {
+  if (!armed.fenced && path.some((node) => armed.accepted.has(node))) {
     armed.reached.push(event.type);
     armed.pressedAt ??= now();
     return;

@@ -230,7 +230,8 @@ questions.aimed = () => {
   if (armed === null || !isConnected(armed.target)) return { aimed: false, gone: true, foreign: null };
   const hit = deepHit(armed.spot.x, armed.spot.y);
   const foreign = hit !== null && hits(armed.accepted, hit) && !EMBEDDING.has(tagOf(hit)) ? strayRoad(armed, hit) : hit ?? documentElement(DOC);
-  return { aimed: foreign === null, foreign: foreign === null ? null : factsOf(describable(foreign), makePlaces()) };
+  const roads = foreign === null ? commitRoads(armed.target, hit, makePlaces()) : [];
+  return { aimed: foreign === null, roads, foreign: foreign === null ? null : factsOf(describable(foreign), makePlaces()) };
 };
 
 // Paths fetched in the last five seconds: a poll that happens to fall into the window is not an effect.

@@ -84,6 +84,13 @@ questions.keysAgain = ({ activates }) => {
   return { lost: false, ...focusFacts(el, activates) };
 };
 
+// No key and no text may arrive in this document while another one is being typed into.
+questions.fence = () => {
+  if (shield.armed === null) raise(documentElement(DOC), "type", { x: 0, y: 0, hit: null });
+  Object.assign(shield.armed, { mode: "type", fenced: true });
+  return true;
+};
+
 // The document around a frame takes no keys while one inside it does.
 questions.keysElsewhere = () => {
   if (shield.armed !== null) Object.assign(shield.armed, { mode: "type", exact: true });

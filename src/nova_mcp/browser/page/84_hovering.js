@@ -30,7 +30,7 @@ questions.hovered = () => {
   const armed = shield.armed;
   if (armed === null || hovering.seen === null) return { lost: true };
   const hit = deepHit(armed.spot.x, armed.spot.y);
-  const under = isConnected(armed.target) && hits(armed.accepted, hit) && [...armed.accepted].some((node) => matches(node, ":hover"));
+  const under = isConnected(armed.target) && hits(armed.accepted, hit) && (hovering.heard || [...armed.accepted].some((node) => matches(node, ":hover")));
   const places = makePlaces();
   const fresh = [...shownNow()].filter((el) => !hovering.seen.has(el)).slice(0, 10);
   return { lost: false, under, heard: hovering.heard, revealed: fresh.map((el) => factsOf(el, places)) };

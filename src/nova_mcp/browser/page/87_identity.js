@@ -37,15 +37,19 @@ const filledIn = (el) => {
 const identityKey = (el) => attr(el, "name") || attr(el, "id") || nameOf(el, roleOf(el));
 
 // `typed` stands in for what the armed field will hold by the time it is committed.
+// Order, blanks and case of what was filled in may be changed by the page itself, and so may the time it writes down.
+const CLOCK = /\d{1,2}:\d{2}:\d{2}|^\d{10}(\d{3})?$/;
 const fieldsDigest = (fields, typed) => {
   const parts = [];
   for (const el of fields) {
     if (parts.length >= MOST_FIELDS) break;
     if (el !== typed.el && !isFilledByPeople(el)) continue;
-    const value = el === typed.el ? plain((typed.append ? rawValue(el) : "") + typed.text).trim() : filledIn(el);
+    const raw = el === typed.el ? plain((typed.append ? rawValue(el) : "") + typed.text) : filledIn(el);
+    const value = squash(raw).toLowerCase();
+    if (value === "" || value === "false" || (el !== typed.el && CLOCK.test(value))) continue;
     parts.push(`${identityKey(el)}=${value}`);
   }
-  return digestOf(parts.join("\n"));
+  return digestOf(parts.sort().join("\n"));
 };
 
 const identityWithin = (root) => {
@@ -59,21 +63,52 @@ const identityWithin = (root) => {
 
 const identityFields = (form) => [...new Set([...formElements(form), ...identityWithin(form)])].filter(isElement);
 
+// Pressed by Enter in a field.
 const defaultSubmitter = (form) => [...formElements(form)].find((el) => isSubmitter(el, form) && isDisabled(el) === null) ?? null;
 
+// Where the form leads; one without an address leads to wherever its script wants, whatever the route is called by then.
 const actionPath = (form, submitter) => {
   const given = (submitter !== null && attr(submitter, "formaction")) || attr(form, "action") || "";
+  if (given === "") return "";
   try {
-    return new URL(given || WIN.location.href, DOC_BASE()).pathname;
+    const url = new URL(given, DOC_BASE());
+    return url.pathname + url.search;
   } catch {
     return given;
   }
 };
 
-const formControl = (form, submitter) => {
-  const names = identityFields(form).filter((el) => FIELD_TAGS.has(tagOf(el))).map((el) => attr(el, "name") ?? "").filter(Boolean);
-  const label = submitter === null ? "" : `${attr(submitter, "name") ?? ""}:${nameOf(submitter, roleOf(submitter))}`;
-  return ["form", (attr(form, "method") ?? "").toLowerCase(), actionPath(form, submitter), [...new Set(names)].sort().join(","), label].join("|");
+// What one of several alike things is about: the text of its row or card, without times that count along.
+const AGO = /\d+\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|sek|sekunden?|minuten?|stunden?|tagen?)\b(\s*ago)?/giu;
+const ALIKE_LEVELS = 6;
+const hasTwin = (el) => {
+  const up = parentNode(el);
+  if (up === null || !isElement(up)) return false;
+  const [tag, look] = [tagOf(el), attr(el, "class") ?? ""];
+  for (let other = firstChild(up); other !== null; other = nextSibling(other))
+    if (other !== el && isElement(other) && tagOf(other) === tag && (attr(other, "class") ?? "") === look) return true;
+  return false;
+};
+const cardKey = (el, places) => {
+  const row = places.rowKey(el);
+  let text = row;
+  let node = el;
+  for (let level = 0; text === "" && node !== null && level < ALIKE_LEVELS; level += 1, node = composedParent(node)) {
+    const tag = tagOf(node);
+    if (tag === "body" || tag === "html" || tag === "main") break;
+    if (hasTwin(node) && !FIELD_TAGS.has(tag) && tag !== "button") text = squash(rowText(node, { left: 120 })).slice(0, 80);
+  }
+  return text.replace(AGO, "#");
+};
+
+// Names of hidden fields may be made anew each time, and the only button of a form may change its label.
+const formControl = (form, submitter, places) => {
+  const names = identityFields(form).filter((el) => FIELD_TAGS.has(tagOf(el)) && isFilledByPeople(el)).map((el) => attr(el, "name") ?? "");
+  const named = names.some(Boolean) ? "" : WIN.location.pathname;
+  const several = [...formElements(form)].filter((el) => isSubmitter(el, form)).length > 1;
+  const label = submitter === null || !several ? "" : `${attr(submitter, "name") ?? ""}:${attr(submitter, "value") ?? ""}:${nameOf(submitter, roleOf(submitter))}`;
+  const action = actionPath(form, submitter);
+  return ["form", (attr(form, "method") ?? "").toLowerCase(), action, action ? "" : named, label, cardKey(form, places)].join("|");
 };
 
 const messageBoxes = (el) => {
@@ -90,7 +125,7 @@ const elementControl = (el, places) => {
   const id = facts.id && !looksGenerated(facts.id) ? facts.id : "";
   const stable = [id, facts.testid, facts.nameAttr, facts.href].join("|");
   const name = stable === "|||" ? facts.name.replace(/\p{N}+/gu, "#") : "";
-  return ["element", WIN.location.pathname, facts.tag, facts.role, facts.type, stable, name, facts.row].join("|");
+  return ["element", WIN.location.pathname, facts.tag, facts.role, facts.type, stable, name, cardKey(el, places)].join("|");
 };
 
 questions.commitIdentity = ({ text = null, append = false, enter = false, sends = false }) => {
@@ -98,14 +133,14 @@ questions.commitIdentity = ({ text = null, append = false, enter = false, sends 
   if (el === null || !isConnected(el)) return { lost: true };
   const typed = text === null ? { el: null } : { el, text, append };
   const own = actingElement(el);
+  const places = makePlaces();
   const form = formOwner(own);
   if (form !== null && tagOf(form) === "form" && (enter || isSubmitter(own, form))) {
     const submitter = isSubmitter(own, form) ? own : defaultSubmitter(form);
-    return { control: formControl(form, submitter), fields: fieldsDigest(identityFields(form), typed) };
+    return { control: formControl(form, submitter, places), fields: fieldsDigest(identityFields(form), typed) };
   }
   const boxes = !sends ? [] : isComposer(el) ? [el] : messageBoxes(own);
   if (boxes.length) return { control: `send|${WIN.location.pathname}`, fields: fieldsDigest(boxes, typed) };
-  const places = makePlaces();
   const place = places.placeOf(own);
   const region = place.dialog ?? place.form ?? place.landmark ?? documentBody(DOC) ?? documentElement(DOC);
   return { control: elementControl(own, places), fields: fieldsDigest(identityWithin(region), typed) };

@@ -44,6 +44,7 @@ def _transitions() -> None:
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("reason", sa.Text),
         sa.Column("lost_request", sa.Integer, nullable=False),
+        sa.Column("mutated", sa.Integer, nullable=False),
         sa.Column("completed_at_ms", sa.BigInteger),
         sa.Column("resolved_by", sa.Text),
         sa.Column("receipt", sa.Text),
