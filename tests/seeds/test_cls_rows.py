@@ -498,6 +498,49 @@ async def test_a_retry_of_nothing_is_refused(agent: Agent, store: Shop) -> None:
     assert (answer["reasonCode"], answer["actionDispatched"]) == ("guarded_commit.dispatch_prepare_rejected", False)
 
 
+ROWS = """<!doctype html><title>Invoices</title><main><div id="list">%s</div><p id="out" role="status"></p></main>
+<script>document.querySelectorAll("form").forEach((form) => form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  await fetch("/api/pay/" + form.elements.id.value, { method: "POST" });
+  out.textContent = "Invoice " + form.elements.id.value + " saved";
+}));</script>"""
+CARD = """<div class="card"><h3>Invoice %d</h3>
+<form><input type="hidden" name="id" value="%d"><button>Pay</button></form></div>"""
+
+
+async def test_rows_that_differ_only_in_what_stands_beside_them_are_commits_of_their_own(
+    agent: Agent, store: Shop
+) -> None:
+    store.pages["/rows"] = ROWS % "".join(CARD % (number, number) for number in (1, 2))
+    await look_at(agent, store, "/rows")
+    for number in (1, 2):
+        answer = await agent.call("guarded_submit_form", selector="button", nth=number - 1)
+        assert answer["actionDispatched"] is True
+        assert store.posted[f"/api/pay/{number}"] == 1
+    again = await agent.call("guarded_submit_form", selector="button", nth=1)
+    assert (again["reasonCode"], store.posted["/api/pay/2"]) == ("guarded_commit.duplicate_suspected", 1)
+
+
+@pytest.mark.parametrize("label", ["Delete account", "Pay 500 EUR"])
+async def test_signing_in_presses_no_control_that_says_something_else(agent: Agent, store: Shop, label: str) -> None:
+    form = f"""<form method="post" action="/order"><input name="email" type="email" value="a@b.c">
+    <input name="password" type="password" value="x1"><button>{label}</button></form>"""
+    store.pages["/danger"] = f"<!doctype html><title>Account</title><h1>Account</h1>{form}"
+    await look_at(agent, store, "/danger")
+    before = store.posted["/order"]
+    answer = await agent.call("guarded_login")
+    assert (answer["ok"], store.posted["/order"]) == (False, before)
+
+
+async def test_a_storm_of_dialogs_is_told_and_the_page_counts_as_touched(agent: Agent, store: Shop) -> None:
+    store.pages["/storm"] = (
+        "<!doctype html><title>Storm</title><button id=b onclick='while(true)alert(1)'>More</button>"
+    )
+    await look_at(agent, store, "/storm")
+    answer = await agent.call("click_selector", selector="#b")
+    assert (answer["reasonCode"], answer["actionDispatched"]) == ("dialog.storm", True)
+
+
 # -- the example ----------------------------------------------------------------------------------------------------
 
 

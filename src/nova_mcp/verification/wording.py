@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 from nova_mcp.verification.model import Assertion, AssertionSet, Contract, Omitted
 
@@ -33,11 +34,12 @@ def _set_words(conditions: AssertionSet) -> str:
 
 
 def _words(assertion: Assertion) -> str:
+    key = unquote(assertion.fact_key)
     match assertion.operator:
         case "exists":
-            return f"{assertion.fact_key} is there"
+            return f"{key} is there"
         case "not_exists":
-            return f"{assertion.fact_key} is not there"
+            return f"{key} is not there"
         case operator:
             value = "there" if isinstance(assertion.expected, Omitted) else json.dumps(assertion.expected)
-            return f"{assertion.fact_key} {_SIGNS.get(operator, operator)} {value}"
+            return f"{key} {_SIGNS.get(operator, operator)} {value}"
