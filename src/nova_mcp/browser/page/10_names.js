@@ -69,7 +69,13 @@ const rendered = (el) => checkVisible(el, { visibilityProperty: true, contentVis
 
 const opaque = (el) => checkVisible(el, { opacityProperty: true });
 
-const isTransparent = (color) => color === "transparent" || /^rgba\(.*,\s*0\)$|\/\s*0\)$/.test(color);
+// Ink so faint that nobody reads it counts as none.
+const ALPHA = /^rgba\(.*,\s*([\d.]+)\)$|\/\s*([\d.]+)\)$/;
+const isTransparent = (color) => {
+  if (color === "transparent") return true;
+  const found = ALPHA.exec(color);
+  return found !== null && Number(found[1] ?? found[2]) < 0.1;
+};
 
 const NO_CLIP = new Set(["", "auto", "none"]);
 const clippedAway = (style) =>

@@ -180,6 +180,28 @@ const countIn = (text, wanted) => {
   return count;
 };
 
+const makeRange = uncurry(Document.prototype.createRange);
+const rangeOver = uncurry(Range.prototype.selectNodeContents);
+const rangeBox = uncurry(Range.prototype.getBoundingClientRect);
+const SMALLEST_PX = 3;
+// Whether a piece of text lies where a person could come to see it: of some size, on the page, and not under something.
+const lies = (node) => {
+  const range = makeRange(DOC);
+  rangeOver(range, node);
+  const box = rangeBox(range);
+  if (box.width < SMALLEST_PX || box.height < SMALLEST_PX) return false;
+  const root = documentElement(DOC);
+  const [left, top] = [box.left + view.x, box.top + view.y];
+  const [width, height] = [Math.max(root === null ? 0 : scrollWidthOf(root), view.width), Math.max(root === null ? 0 : scrollHeightOf(root), view.height)];
+  if (left + box.width <= 0 || top + box.height <= 0 || left >= width || top >= height) return false;
+  const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+  const owner = composedParent(node);
+  if (owner === null || x < 0 || y < 0 || x >= view.width || y >= view.height || styleOf(owner).pointerEvents === "none") return true;
+  const hit = deepHit(x, y);
+  return hit === null || composedContains(owner, hit) || composedContains(hit, owner) || !opaque(hit) || isTransparent(styleOf(hit).backgroundColor);
+};
+const scrollWidthOf = getter(Element.prototype, "scrollWidth");
+
 // How often a text can be read on the page; null when the page is too big to say.
 const timesShown = (scope, wanted) => {
   const word = wanted.split(" ").reduce((best, part) => (part.length > best.length ? part : best), "");
@@ -187,6 +209,7 @@ const timesShown = (scope, wanted) => {
   const tried = new Map();
   const holders = new Set();
   let texts = 0;
+  let hidden = 0;
   for (const root of [scope, ...rootsNow().filter((shadow) => scope === DOC || composedContains(scope, shadowHost(shadow)))]) {
     const tree = makeTreeWalker(DOC, root, SHOW_TEXT);
     for (let node = nextInTree(tree); node !== null; node = nextInTree(tree)) {
@@ -194,6 +217,10 @@ const timesShown = (scope, wanted) => {
       if (texts > SEARCH.texts || tried.size > SEARCH.holders || ((texts & 63) === 0 && now() > deadline))
         return holders.size > 0 ? holders.size : null;
       if (!dataOf(node).includes(word)) continue;
+      if (!lies(node)) {
+        hidden += 1;
+        continue;
+      }
       const holder = holderOf(node, wanted, tried);
       if (holder !== null) holders.add(holder);
       if (holders.size >= SEARCH.counted) return holders.size;
@@ -206,7 +233,7 @@ const timesShown = (scope, wanted) => {
   }
   // Markup may cut through the middle of a word; only a small page can be read as a whole each time.
   const body = scope === DOC ? documentBody(DOC) ?? documentElement(DOC) : scope;
-  if (texts > 3000 || body === null) return 0;
+  if (texts > 3000 || body === null || hidden > 0) return 0;
   const budget = textBudget(8000);
   const times = countIn(shownTextOf(body, budget), wanted);
   return times === 0 && budget.truncated ? null : times;
