@@ -194,10 +194,10 @@ def show_surprises(seen: Sequence[Seen], limit: int = 25) -> None:
 
 def main(*, long: bool) -> int:
     print(f"truth · {machine()}\n")
-    count = number("trials", 2200 if long else 150)
+    count, workers = number("trials", 2200 if long else 150), number("workers", WORKERS)
     started = time.perf_counter()
-    seen = anyio.run(measure, count, SEED)
-    print(f"{len(seen)} guarded actions, seed {SEED}, {WORKERS} tabs, {time.perf_counter() - started:.0f} s\n")
+    seen = anyio.run(measure, count, SEED, workers)
+    print(f"{len(seen)} guarded actions, seed {SEED}, {workers} tabs, {time.perf_counter() - started:.0f} s\n")
     wrong = show_shares(seen)
     show_surprises(seen)
     show_cases(seen)

@@ -179,11 +179,23 @@ def make_caller(agent_id: str = "default", principal: str = "tester") -> Caller:
     return Caller(principal, agent_id, ServerId("server_test"))
 
 
+@pytest.fixture(scope="module")
+async def module_tab(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Tab]:
+    """One tab for tests that only look, each at a page of its own; a fresh one per test costs more than the looking."""
+    caller = make_caller(principal=request.node.nodeid)
+    yield await browser.targets.open_tab(caller)
+    await _tidy(browser, caller)
+
+
 @pytest.fixture
 async def caller(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Caller]:
     """A principal of its own per test, so that each test has a fresh sandbox and sees no other's tabs."""
     caller = make_caller(principal=request.node.nodeid)
     yield caller
+    await _tidy(browser, caller)
+
+
+async def _tidy(browser: Browser, caller: Caller) -> None:
     for tab in browser.targets.list_tabs(caller):
         await browser.targets.close_tab(tab)
     for sandbox in list(browser.sandboxes):

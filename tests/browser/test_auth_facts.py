@@ -8,6 +8,12 @@ from .social_facts import read
 
 pytestmark = pytest.mark.browser
 
+
+@pytest.fixture
+def tab(module_tab):
+    return module_tab
+
+
 FACTS = ("auth.loginWallVisible", "auth.loggedIn", "auth.mfaChallenge", "auth.authError", "auth.stage")
 YES, NO, UNKNOWN = True, False, None
 

@@ -9,6 +9,11 @@ from nova_mcp.errors import NotFound, Precondition
 pytestmark = pytest.mark.browser
 
 
+@pytest.fixture
+def tab(module_tab):
+    return module_tab
+
+
 def ids(*controls):
     return tuple(None if control is None else control.element.facts.id for control in controls)
 

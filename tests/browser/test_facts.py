@@ -10,6 +10,12 @@ from nova_mcp.verification.model import FactAddress, Seen, Unseen
 
 pytestmark = pytest.mark.browser
 
+
+@pytest.fixture
+def tab(module_tab):
+    return module_tab
+
+
 BANNER = "form.errorBanner.visible"
 SUCCESS = "form.successIndicator.visible"
 VALID = "form.fields.valid"

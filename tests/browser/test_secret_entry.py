@@ -26,7 +26,7 @@ async def show(tab, site, body=BODY):
 
 async def enter(tab, secret=SECRET, selector="#a", **options):
     manner = Manner(timeout_ms=500, guard=SecretGuard(REFUSES_COMMITS, secret))
-    text = Text(secret.value, secret=True, **options)
+    text = Text(secret.value, **options)
     return await type_text(tab, Locator(selector=selector), text, manner, PORTS)
 
 
