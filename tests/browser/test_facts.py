@@ -12,7 +12,10 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def tab(module_tab):
+async def tab(module_tab):
+    """The module's tab, alive again if the test before has ended its page."""
+    if module_tab.state in ("crashed", "lost"):
+        await module_tab.recover()
     return module_tab
 
 
