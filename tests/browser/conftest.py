@@ -11,7 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import pytest
+from playwright.async_api import Error
 
+from nova_mcp.browser.perception import Perception
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.target_journal import MemoryJournal
 from nova_mcp.browser.targets import Tab
@@ -187,9 +189,22 @@ async def module_tab(browser: Browser, request: pytest.FixtureRequest) -> AsyncI
     await _tidy(browser, caller)
 
 
+@pytest.fixture(scope="module")
+async def module_caller(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Caller]:
+    caller = make_caller(principal=f"{request.node.nodeid}, shared")
+    yield caller
+    await _tidy(browser, caller)
+
+
 @pytest.fixture
-async def caller(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Caller]:
-    """A principal of its own per test, so that each test has a fresh sandbox and sees no other's tabs."""
+async def caller(browser: Browser, request: pytest.FixtureRequest, module_caller: Caller) -> AsyncIterator[Caller]:
+    """The module's own principal with one used tab at most; modules that say FRESH get a new sandbox per test."""
+    if not getattr(request.module, "FRESH", False):
+        yield module_caller
+        for tab in browser.targets.list_tabs(module_caller):
+            if tab is not browser.targets.active_of(module_caller.owner):
+                await browser.targets.close_tab(tab)
+        return
     caller = make_caller(principal=request.node.nodeid)
     yield caller
     await _tidy(browser, caller)
@@ -205,4 +220,31 @@ async def _tidy(browser: Browser, caller: Caller) -> None:
 
 @pytest.fixture
 async def tab(browser: Browser, caller: Caller) -> Tab:
+    used = browser.targets.active_of(caller.owner)
+    if used is not None and await _as_new(used):
+        return used
+    if used is not None:
+        await browser.targets.close_tab(used)
     return await browser.targets.open_tab(caller)
+
+
+async def _as_new(tab: Tab) -> bool:
+    """Empty a tab that an earlier test used, so that nothing of it is left; False when it can't be."""
+    if tab.state != "ready" or tab.storms or tab.guard.denied is not None:
+        return False
+    tab.leave = True
+    try:
+        await tab.page.context.clear_cookies()
+        await tab.page.goto("about:blank", timeout=5000)
+    except Error:
+        return False
+    tab.leave = False
+    tab.perception.close()
+    tab.perception = Perception()
+    tab.rev = 0
+    tab.perceived_epoch = None
+    tab.http_status = None
+    tab.lease = None
+    tab.observed.clear()
+    tab.notices.clear()
+    return True

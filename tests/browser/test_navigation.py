@@ -15,6 +15,9 @@ from nova_mcp.policy import NavigationPolicy
 
 from .conftest import Site, make_browser, make_caller
 
+# Every test begins with a sandbox of its own.
+FRESH = True
+
 FAST = LoadOptions(timeout_ms=400)
 
 

@@ -26,6 +26,9 @@ from nova_mcp.storage.engine import Database
 
 from .conftest import Site, eventually, make_caller
 
+# Every test begins with a sandbox of its own.
+FRESH = True
+
 CALLER = make_caller(principal="local")
 FILL = """() => new Promise((done) => {
   document.cookie = "sid=cookie-kept";

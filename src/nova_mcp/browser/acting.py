@@ -12,6 +12,7 @@ from nova_mcp.browser.commit_points import CommitPoint, Trigger, accepts_dialogs
 from nova_mcp.browser.effects import Mark, Observation, Watch, mark
 from nova_mcp.browser.host_window import HostWindow, OnDialog
 from nova_mcp.browser.locate import Locator, Prepared, Purpose, lower, obstructed, prepare
+from nova_mcp.browser.seen import Answer
 from nova_mcp.clock import Ports
 from nova_mcp.errors import CommitRefused, NotFound, Precondition, Unavailable
 from nova_mcp.verification.model import GuardedCommit, Verdict
@@ -187,25 +188,27 @@ async def looked_at(tab: "Tab", locator: Locator, timeout_ms: int) -> Acted:
         return Acted(prepared, window, None)
 
 
-async def watched(scene: Scene, since: Mark, manner: Manner, *, brief: bool = False) -> Acted:
+async def watched(scene: Scene, since: Mark, manner: Manner, told: Answer | None = None) -> Acted:
     """What the page does after the input, until it is quiet and, under a contract, until the outcome is decided.
 
-    `brief` takes only what is there at once, for input that is proven otherwise.
+    `told` is what the page has told already, for input that is proven otherwise: nothing more is waited for then.
     """
     verdict: Verdict | None = None
+    judged = False
 
     async def judge() -> None:
-        nonlocal verdict
+        nonlocal verdict, judged
         verdict = await manner.guard.follow(scene)
+        judged = True
 
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(judge)
             watch = Watch(scene.tab, scene.window, scene.prepared, since)
-            observation = await watch.observe(brief=brief)
+            observation = await watch.observe() if told is None else watch.at_once(told)
             if observation.dispatch_proof == "none":
                 group.cancel_scope.cancel()
-            else:
+            elif not judged:
                 await _relax(scene)
     except BaseExceptionGroup as failures:
         # One of the two broke: whoever called knows what to make of the cause, not of a bundle around it.

@@ -81,6 +81,8 @@ class Watch:
         self._pressed_ms = anyio.current_time() * 1000
         self._told: Answer | None = None
         self._told_ms = 0.0
+        # Nothing has happened since the page told last.
+        self._fresh = False
         self._lost = False
         self._host_changes = window.changes
         self._host_ms: float | None = None
@@ -89,16 +91,21 @@ class Watch:
     def _now_ms() -> float:
         return anyio.current_time() * 1000
 
-    async def observe(self, *, brief: bool = False) -> Observation:
-        """Wait until the first sign of an effect has gone quiet, or the window is over; `brief` only looks once."""
+    async def observe(self) -> Observation:
+        """Wait until the first sign of an effect has gone quiet, or the window is over."""
         self._note_host(first=True)
-        while not brief and (left := self._left_ms()) > 0:
+        while (left := self._left_ms()) > 0:
             async with anyio.create_task_group() as group:
                 if not self._lost:
                     group.start_soon(self._ask_page, left, group.cancel_scope)
                 group.start_soon(self._wait_host, left, group.cancel_scope)
-        if not self._lost:
+        if not self._lost and not self._fresh:
             await self._ask_page(0, None)
+        return self._observation()
+
+    def at_once(self, told: Answer) -> Observation:
+        """What the page has told by now, without waiting for more."""
+        self._take(told)
         return self._observation()
 
     def brought_up_to_date(self, observation: Observation) -> Observation:
@@ -118,15 +125,18 @@ class Watch:
         except (DocumentChanged, PageScriptError, Unavailable, NotFound):
             self._lost = True
         else:
-            if told.get("lost"):
-                self._lost = True
-            else:
-                self._told, self._told_ms = told, self._now_ms()
+            self._take(told)
         if scope is not None:
             scope.cancel()
 
+    def _take(self, told: Answer) -> None:
+        if told.get("lost"):
+            self._lost = True
+        else:
+            self._told, self._told_ms, self._fresh = told, self._now_ms(), True
+
     async def _wait_host(self, wait_ms: float, scope: anyio.CancelScope) -> None:
-        await self._window.wait_change(wait_ms)
+        self._fresh = not await self._window.wait_change(wait_ms) and self._fresh
         self._note_host(first=False)
         scope.cancel()
 

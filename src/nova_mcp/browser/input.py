@@ -49,7 +49,7 @@ class _Click:
         return await point_at(scene, self.locator)
 
     async def send(self, scene: Scene) -> None:
-        await _press(scene.tab.page, self.press)
+        await _press(scene, self.press)
 
 
 async def point_at(scene: Scene, locator: Locator) -> Scene:
@@ -76,15 +76,15 @@ async def point_at(scene: Scene, locator: Locator) -> Scene:
     return replace(scene, prepared=replace(prepared, acting=acting, form=form, also_acting=tuple(others)))
 
 
-async def _press(page: Page, press: Press) -> None:
+async def _press(scene: Scene, press: Press) -> None:
     held: list[str] = []
+    page, prepared = scene.tab.page, scene.prepared
     with anyio.move_on_after(PRESS_MS / 1000), suppress(Error):
         for key in press.modifiers:
             held.append(key)
             await page.keyboard.down(key)
-        for count in range(1, press.click_count + 1):
-            await page.mouse.down(button=press.button, click_count=count)
-            await page.mouse.up(button=press.button, click_count=count)
+        # In one message, so that no time passes between down and up.
+        await page.mouse.click(prepared.x, prepared.y, button=press.button, click_count=press.click_count)
     await release(page, held)
 
 

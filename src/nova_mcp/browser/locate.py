@@ -36,6 +36,8 @@ Purpose: TypeAlias = Literal["click", "type"]
 _SLICE_MS: Final = 2000
 _ANSWER_MS: Final = 5000
 _AGAIN_S: Final = 0.1
+# A ref whose node is gone or has become something else may still be found by its looks.
+_MOVED_ON: Final = frozenset({"gone", "identity_changed"})
 
 _REFUSALS: Final[dict[str, tuple[str, str]]] = {
     "ref.identity_changed": ("now stands for something else", "Call nova.perceive and use the new ref."),
@@ -111,13 +113,31 @@ class Prepared:
 async def prepare(tab: "Tab", locator: Locator, timeout_ms: int, purpose: Purpose = "click") -> Prepared:
     """Find the element, wait until it can be acted on, and arm the shield around it."""
     try:
-        target = await aim(tab, locator)
-        told, placed = await _reachable(tab, locator, target, timeout_ms, purpose)
+        target, told, placed = await _found(tab, locator, timeout_ms, purpose)
     except DocumentChanged:
         raise navigating() from None
     if placed is not None:
         return await _prepared(tab, locator, target, told, placed)
     raise await _refusal(tab, locator, target, told)
+
+
+async def _found(
+    tab: "Tab", locator: Locator, timeout_ms: int, purpose: Purpose
+) -> tuple[Target, Answer, Placed | None]:
+    if (seen := _as_last_seen(tab, locator)) is not None:
+        told, placed = await _reachable(tab, locator, seen, timeout_ms, purpose)
+        if told["state"] not in _MOVED_ON or not told.get("atOnce"):
+            return seen, told, placed
+    target = await aim(tab, locator)
+    return target, *await _reachable(tab, locator, target, timeout_ms, purpose)
+
+
+def _as_last_seen(tab: "Tab", locator: Locator) -> Target | None:
+    """The node a ref was given to, on the page's own document; whether it still is that is asked with the rest."""
+    ref = None if locator.ref is None else tab.perception.get(locator.ref)
+    if ref is None or ref.epoch != tab.page_epoch or ref.facts.frame:
+        return None
+    return Target(ref.node, ref.facts, None)
 
 
 async def aim(tab: "Tab", locator: Locator) -> Target:

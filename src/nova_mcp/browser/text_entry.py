@@ -67,12 +67,13 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class _ReadBack:
-    """What the field holds now; `lost` when it can't be read any more."""
+    """What the field holds now, and what the page did meanwhile; `lost` when it can't be read any more."""
 
     matches: bool
     value: str
     lost: bool = False
     untouched: bool = False
+    effect: Answer | None = None
 
 
 async def type_text(tab: "Tab", locator: Locator, text: Text, manner: Manner, ports: Ports) -> Typed:
@@ -146,7 +147,7 @@ class _Entry:
             acted, since = await self._enter()
         else:
             # Text that stands in the field is its own proof; only what differs may still be on its way.
-            acted = await watched(self.scene, since, self.manner, brief=back.matches)
+            acted = await watched(self.scene, since, self.manner, back.effect if back.matches else None)
             if not back.matches:
                 last = await self._read_back(frames=0)
                 back = back if last.lost else last
@@ -289,4 +290,4 @@ class _Entry:
         told = None if raw is None else answer(raw)
         if told is None or told.get("lost"):
             return _ReadBack(matches=False, value="", lost=True)
-        return _ReadBack(told["matches"], told["value"], untouched=told["untouched"])
+        return _ReadBack(told["matches"], told["value"], untouched=told["untouched"], effect=answer(told["effect"]))

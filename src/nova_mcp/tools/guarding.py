@@ -15,6 +15,7 @@ from nova_mcp.browser.steady import navigating
 from nova_mcp.browser.witness import PageWitness
 from nova_mcp.errors import CommitRefused, Fix
 from nova_mcp.observation.model import CallRecord, Json, Link
+from nova_mcp.redaction import is_card_number
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.receipts import ReceiptBook
 from nova_mcp.urls import page_host, page_origin
@@ -59,7 +60,7 @@ def touched(ctx: ToolContext, scene: Scene) -> None:
     evidence.action_dispatched = True
     evidence.selector = scene.prepared.selector
     evidence.fingerprint_id = scene.prepared.fingerprint
-    evidence.input_is_harmless = not scene.prepared.secret
+    evidence.input_is_harmless = not (scene.prepared.secret or is_card_number(scene.text or ""))
     evidence.flags.add("mutation_attempted")
 
 

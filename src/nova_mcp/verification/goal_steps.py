@@ -95,7 +95,8 @@ def prepare_step(conn: Connection, principal: str, target_id: str, taker: Taker,
                     changed_at_ms=now_ms,
                 )
             )
-            renew_lease(conn, known.goal_id, now_ms)
+            # A goal is not given up while its own step is being carried out.
+            renew_lease(conn, known.goal_id, now_ms, at_least_until_ms=taker.expires_at_ms)
             add_event(conn, known.goal_id, _step_entry(step.step_no, "dispatched", now_ms, retry=retry))
             return Prepared(known.goal_id, step.step_no, retry)
 
@@ -133,6 +134,7 @@ def settle_step(conn: Connection, goal_id: str, step_no: int, token: str, end: S
     if step is None or step.lease_token != token or not may_move(step.status, end.outcome):
         return False
     set_step(conn, goal_id, step_no, end.outcome, end.at_ms, end.verification_status)
+    renew_lease(conn, goal_id, end.at_ms)
     add_event(conn, goal_id, _step_entry(step_no, end.outcome, end.at_ms))
     if end.outcome == "done" and step_no < len(known.steps) and known.steps[step_no].status == "planned":
         set_step(conn, goal_id, step_no + 1, "ready", end.at_ms)

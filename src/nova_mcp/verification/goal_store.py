@@ -15,6 +15,7 @@ from sqlalchemy import (
     Row,
     Table,
     Text,
+    case,
     delete,
     func,
     insert,
@@ -291,12 +292,13 @@ def annotate_goal(
             return Annotated(add_event(conn, goal_id, Entry(now_ms, "annotation", note.source, note.content)))
 
 
-def renew_lease(conn: Connection, goal_id: str, now_ms: int) -> bool:
+def renew_lease(conn: Connection, goal_id: str, now_ms: int, *, at_least_until_ms: int = 0) -> bool:
     """An act of the owner keeps the goal alive; only an annotation brings an orphaned one back."""
+    renewed_ms = goal.c.lease_ms + now_ms
     renewed = conn.execute(
         update(goal)
         .where(goal.c.goal_id == goal_id, goal.c.state == "active", goal.c.lease_expires_at_ms > now_ms)
-        .values(lease_expires_at_ms=goal.c.lease_ms + now_ms)
+        .values(lease_expires_at_ms=case((renewed_ms < at_least_until_ms, at_least_until_ms), else_=renewed_ms))
     )
     return renewed.rowcount == 1
 

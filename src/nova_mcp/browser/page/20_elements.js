@@ -111,10 +111,25 @@ const isDisabled = (el) => {
 };
 
 const SECRET_AUTOCOMPLETE = /(^|\s)(current-password|new-password|one-time-code|cc-[a-z-]+)(\s|$)/;
+// Many shops leave autocomplete out of their payment forms; the names of such fields hardly differ between them.
+const CARD_NAME = /(^|[^a-z])(cc|card|credit-?card|karten?|kreditkarten?|carte|tarjeta)[^a-z]*(number|num|no|nr|nummer|numero|pan|cvc|cvv|csc)([^a-z]|$)|(^|[^a-z])(cvc2?|cvv2?|csc|pan)([^a-z]|$)/;
+const LONG_NUMBER = /^\d{4}[ -]?\d{4}[ -]?\d{4}[ -]?\d{1,7}$/;
+const passesLuhn = (text) => {
+  const digits = [...text].filter((sign) => sign >= "0" && sign <= "9").reverse();
+  const sum = digits.reduce((total, sign, index) => total + (index % 2 ? ((2 * sign) % 10) + (sign > "4") : Number(sign)), 0);
+  return sum % 10 === 0;
+};
+const holdsCard = (el) => {
+  if (tagOf(el) !== "input") return false;
+  const names = [attr(el, "name"), attr(el, "id"), attr(el, "data-testid")].map((name) => (name ?? "").replace(/([a-z])([A-Z])/g, "$1-$2").toLowerCase());
+  if (names.some((name) => CARD_NAME.test(name))) return true;
+  const value = inputValue(el).trim();
+  return LONG_NUMBER.test(value) && passesLuhn(value);
+};
 const secretFields = new WeakSet();
 const isSecret = (el) => {
   if (tagOf(el) === "input" && inputType(el) === "password") secretFields.add(el);
-  return secretFields.has(el) || SECRET_AUTOCOMPLETE.test((attr(el, "autocomplete") ?? "").toLowerCase());
+  return secretFields.has(el) || SECRET_AUTOCOMPLETE.test((attr(el, "autocomplete") ?? "").toLowerCase()) || holdsCard(el);
 };
 
 const innerTextOf = getter(HTMLElement.prototype, "innerText");

@@ -218,6 +218,12 @@ const report = (run) => ({
   foreign: shield.armed?.foreign && isConnected(shield.armed.foreign) ? factsOf(actingElement(shield.armed.foreign), makePlaces()) : null,
 });
 
+const effectSoFar = () => {
+  if (tracker.run === null) return { lost: true };
+  look(tracker.run);
+  return report(tracker.run);
+};
+
 // Answers as soon as the first sign has gone quiet, or when the time is over.
 questions.effect = ({ waitMs = 0, quietMs = 80 }) =>
   new Promise((resolve) => {

@@ -184,11 +184,11 @@ questions.prepare = async (want) => {
     const picked = pick(want);
     if (picked.state === "invalid" || picked.state === "ambiguous" || picked.state === "gone") {
       const list = (picked.list ?? []).slice(0, 5).map((el) => factsOf(el, places));
-      return { state: picked.state, message: picked.message ?? "", matchCount: picked.list?.length ?? 0, candidates: list };
+      return { state: picked.state, message: picked.message ?? "", matchCount: picked.list?.length ?? 0, candidates: list, atOnce: attempt === 0 };
     }
     if (picked.el) {
       const el = picked.el;
-      if (want.expect && !sameIdentity(want.expect, identityOf(el, places))) return { state: "identity_changed" };
+      if (want.expect && !sameIdentity(want.expect, identityOf(el, places))) return { state: "identity_changed", atOnce: attempt === 0 };
       const first = inspect(el, want, attempt);
       // Text goes to the focus, wherever the field moves to; only a pointer needs it to stand still.
       if (first.spot && want.editable) return ready(el, first, want);
@@ -361,5 +361,5 @@ questions.readBack = async ({ text, frames = 1 }) => {
   for (let i = 0; i < frames; i += 1) await nextFrame();
   if (!isConnected(el)) return { lost: true };
   const before = shield.armed.before ?? "";
-  return { ...readBack(el, before + text), untouched: plain(rawValue(el)) === plain(before) };
+  return { ...readBack(el, before + text), untouched: plain(rawValue(el)) === plain(before), effect: effectSoFar() };
 };

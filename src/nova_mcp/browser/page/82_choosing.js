@@ -88,12 +88,15 @@ const isOn = (el) => (tagOf(el) === "option" ? optionIsOn(el) : checkedState(el)
 const tellsState = (el) => tagOf(el) === "option" || tagOf(el) === "input" || hasAttribute(el, "aria-selected") || hasAttribute(el, "aria-checked");
 const shortLabel = (el) => cut(choiceLabels(el)[0] ?? "", LABEL_CHARS);
 
+const calledThat = (options, text) => options.filter((el) => choiceLabels(el).some((label) => sameLabel(label, text)));
+const allOneChoice = (options) => choiceValue(options[0]) !== null && options.every((el) => choiceValue(el) === choiceValue(options[0]));
+
 // A label counts whole first; a part of it only when it can mean one option alone.
 const findChoice = (options, wish) => {
   if (wish.index !== undefined) return options[wish.index] ?? null;
   if (wish.value !== undefined) return options.find((el) => choiceValue(el) === wish.value) ?? null;
-  const exact = options.find((el) => choiceLabels(el).some((label) => sameLabel(label, wish.text)));
-  if (exact) return exact;
+  const exact = calledThat(options, wish.text);
+  if (exact.length) return exact.length === 1 || allOneChoice(exact) ? exact[0] : null;
   const part = squash(wish.text).toLowerCase();
   const near = part === "" ? [] : options.filter((el) => choiceLabels(el).some((label) => label.toLowerCase().includes(part)));
   return near.length === 1 ? near[0] : null;
@@ -154,7 +157,7 @@ const choiceLook = (wish) => {
   const found = wishes.map((one) => findChoice(options, one));
   const missing = found.indexOf(null);
   const shown = options.slice(0, SHOWN_CHOICES).map(shortLabel);
-  if (missing >= 0) return { ...base, missing, shown };
+  if (missing >= 0) return { ...base, missing, shown, several: wishes[missing].text !== undefined && calledThat(options, wishes[missing].text).length > 1 };
   const wanted = new Set(found);
   // What a list marks as chosen may be no more than its highlight; only a control that shows its state is left alone.
   const stands = (option) => kind !== "combobox" && tellsState(option) && isOn(option);
