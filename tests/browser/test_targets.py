@@ -19,6 +19,7 @@ from .conftest import Site, eventually
 # Every test begins with a sandbox of its own.
 FRESH = True
 
+
 def other_agent(caller: Caller, agent_id: str = "second") -> Caller:
     return Caller(caller.principal, agent_id, caller.server_id)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError, storm
 from nova_mcp.browser.commit_check import commit_facts
@@ -205,7 +206,12 @@ async def watched(scene: Scene, since: Mark, manner: Manner, told: Answer | None
         async with anyio.create_task_group() as group:
             group.start_soon(judge)
             watch = Watch(scene.tab, scene.window, scene.prepared, since)
-            observation = await watch.observe() if told is None else watch.at_once(told)
+            if told is None:
+                observation = await watch.observe()
+            else:
+                # Whoever has nothing to judge is through with that at once.
+                await anyio.lowlevel.checkpoint()
+                observation = watch.at_once(told)
             if observation.dispatch_proof == "none":
                 group.cancel_scope.cancel()
             elif not judged:

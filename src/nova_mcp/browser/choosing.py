@@ -151,12 +151,15 @@ class _Choosing:
             )
         self._refuse_wrong(told)
         if (missing := told.get("missing")) is not None:
-            several = bool(told["several"])
-            hint = "Choose one of the options listed." if told["shown"] else "The list is empty; look at the page again."
+            count, hint = "no option", "Choose one of the options listed."
+            if told["several"]:
+                count, hint = "several options", "Say which one by value or index."
+            elif not told["shown"]:
+                hint = "The list is empty; look at the page again."
             raise NotFound(
                 "option.not_found",
-                f"{self.locator.spoken} has {'several options' if several else 'no option'} {self.choice.spoken(missing)}.",
-                "Say which one by value or index." if several else hint,
+                f"{self.locator.spoken} has {count} {self.choice.spoken(missing)}.",
+                hint,
                 details={"options": list(told["shown"]), "optionCount": told["count"]},
             )
         if (disabled := told.get("disabled")) is not None:

@@ -1,5 +1,6 @@
 """Watching what an action does: the page's own observer and the host's events, until both are quiet."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,13 +95,11 @@ class Watch:
     async def observe(self) -> Observation:
         """Wait until the first sign of an effect has gone quiet, or the window is over."""
         self._note_host(first=True)
-        while (left := self._left_ms()) > 0:
-            async with anyio.create_task_group() as group:
-                if not self._lost:
-                    group.start_soon(self._ask_page, left, group.cancel_scope)
-                group.start_soon(self._wait_host, left, group.cancel_scope)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._hear_page, group.cancel_scope)
+            group.start_soon(self._hear_host, group.cancel_scope)
         if not self._lost and not self._fresh:
-            await self._ask_page(0, None)
+            await self._ask_page(0)
         return self._observation()
 
     def at_once(self, told: Answer) -> Observation:
@@ -112,10 +111,28 @@ class Watch:
         """The same with the answers that have come since: a verdict may have waited for them."""
         return replace(observation, signs=replace(observation.signs, requests=tuple(self._requests())))
 
-    async def _ask_page(self, wait_ms: float, scope: anyio.CancelScope | None) -> None:
-        wait = int(min(wait_ms, WINDOW_MS))
+    async def _hear_page(self, scope: anyio.CancelScope) -> None:
+        """Question after question until the window is over; a page that is gone leaves the waiting to the host."""
+        while not self._lost:
+            if (left := self._left_ms()) <= 0:
+                scope.cancel()
+                return
+            await self._ask_page(left)
+
+    async def _hear_host(self, scope: anyio.CancelScope) -> None:
+        while (left := self._left_ms()) > 0:
+            if await self._window.wait_change(left):
+                self._fresh = False
+                self._note_host(first=False)
+        scope.cancel()
+
+    async def _ask_page(self, wait_ms: float) -> None:
+        wait = math.ceil(min(wait_ms, WINDOW_MS))
         patience = _DEPARTING_MS if self._tab.channel.departing else _ANSWER_MS
-        question: dict[str, Any] = {"waitMs": wait, "quietMs": QUIET_MS}
+        # A page that was quiet long enough is asked again only because the host is not: it has nothing to hurry for.
+        told_ms = None if self._told is None else self._told["quietMs"]
+        quiet_ms = WINDOW_MS if told_ms is not None and told_ms >= QUIET_MS else QUIET_MS
+        question: dict[str, Any] = {"waitMs": wait, "quietMs": quiet_ms}
         try:
             told = answer(
                 await self._tab.channel.ask(
@@ -126,19 +143,12 @@ class Watch:
             self._lost = True
         else:
             self._take(told)
-        if scope is not None:
-            scope.cancel()
 
     def _take(self, told: Answer) -> None:
         if told.get("lost"):
             self._lost = True
         else:
             self._told, self._told_ms, self._fresh = told, self._now_ms(), True
-
-    async def _wait_host(self, wait_ms: float, scope: anyio.CancelScope) -> None:
-        self._fresh = not await self._window.wait_change(wait_ms) and self._fresh
-        self._note_host(first=False)
-        scope.cancel()
 
     def _note_host(self, *, first: bool) -> None:
         if (first or self._window.changes != self._host_changes) and self._host_channels() | self._strong_requests():
