@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 
@@ -9,6 +10,8 @@ import anyio
 import anyio.to_thread
 
 from nova_mcp import __version__
+from nova_mcp.browser.claim_book import ClaimBook
+from nova_mcp.browser.claim_store import claims_of_ended_servers
 from nova_mcp.browser.journal import targets_of_ended_servers
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.stored_journal import StoredJournal
@@ -24,9 +27,11 @@ from nova_mcp.pipeline.redacting import redacted_resource
 from nova_mcp.pipeline.resources import Resources
 from nova_mcp.pipeline.running import shutting_down
 from nova_mcp.policy import NavigationPolicy
+from nova_mcp.processes import own_addresses
 from nova_mcp.secrets.store import open_secrets
 from nova_mcp.server.backend import Health
 from nova_mcp.server.logs import hide_in_logs
+from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
@@ -45,13 +50,16 @@ RESTART_PAUSE_S = 1.0
 
 def navigation_policy(settings: Settings) -> NavigationPolicy:
     """Private networks are open as far as Nova itself is closed: loopback only while it listens there alone."""
-    exposed = settings.http.host not in ("127.0.0.1", "localhost", "::1")
+    exposed = not is_loopback(settings.http.host)
+    roots = settings.browser.allow_file_roots
     return NavigationPolicy(
         allow_hosts=settings.browser.allow_hosts,
         deny_hosts=settings.browser.deny_hosts,
-        allow_file_roots=tuple(str(root) for root in settings.browser.allow_file_roots),
+        # Also as written: an address is judged once before links are resolved.
+        allow_file_roots=(*(os.path.realpath(root) for root in roots), *(str(root.absolute()) for root in roots)),
         private_network=settings.browser.private_network or ("deny" if exposed else "loopback"),
         own_ports=frozenset({settings.http.port}),
+        own_addresses=own_addresses() if exposed else frozenset(),
     )
 
 
@@ -142,6 +150,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
+    await db.write(claims_of_ended_servers, ports.clock.now_ms())
     policy = navigation_policy(settings)
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
     browser = Browser(
@@ -150,6 +159,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         StoredJournal(db, server_id, keep_raw_urls=settings.keep_raw_urls, redactor=secrets.redactor),
         policy,
         ports,
+        ClaimBook(ports, db, server_id),
     )
     catalogue = await anyio.to_thread.run_sync(load_catalogue)
     parts = Parts(

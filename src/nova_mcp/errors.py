@@ -105,6 +105,7 @@ class InvalidParams(NovaError):
             "conflicting_lookup",
         }
         | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit"}
+        | {"claim.finalization_token_required", "learn.coverage_reason_required"}
     )
 
     def __init__(
@@ -130,7 +131,14 @@ class NotFound(NovaError):
         | {"snapshot.expired", "screenshot.not_capturable", "secret.not_found", "goal.not_found"}
         | {"action.no_input_field", "action.no_send_control", "option.not_found"}
         | {"upload.not_found"}
+        | {"scroll.container_not_found", "wait_for_selector.timeout"}
     )
+
+
+class Missed(NotFound):
+    """What was waited for did not come about in time, so the answer is `failed`."""
+
+    status = "failed"
 
 
 class Precondition(NovaError):
@@ -146,7 +154,8 @@ class Precondition(NovaError):
         | {"guarded_commit.duplicate_suspected", "guarded_commit.dispatch_prepare_rejected"}
         | {"option.disabled", "option.not_applied", "upload.type_not_accepted", "upload.multiple_not_allowed"}
         | {"upload.not_file_input"}
-        | {"guarded_commit.postcondition_failed", "goal.terminal"}
+        | {"search.regex_timeout", "wait_for_selector.still_changing", "scroll.not_scrollable"}
+        | {"guarded_commit.postcondition_failed", "goal.terminal", "eval.script_threw"}
     )
 
 
@@ -170,7 +179,7 @@ class Unavailable(NovaError):
         {"browser.not_found", "browser.launch_failed", "browser.restart_limit", "sandbox.node_lost", "tab.crashed"}
         | {"tab.lost", "tab.busy", "cdp.renderer_stalled", "page.navigating", "dialog.storm", "navigation.failed"}
         | {"navigation.timeout", "call.deadline", "store.unavailable", "server.shutting_down"}
-        | {"guarded_commit.coordinator_busy", "human.unavailable"}
+        | {"guarded_commit.coordinator_busy", "human.unavailable", "claim.finalize_failed"}
     )
 
 
@@ -181,6 +190,7 @@ class Blocked(NovaError):
     status = "blocked"
     reasons = frozenset(
         {"safety.emergency_stop", "storage.low_free_space", "perceive.required", "agent.shared_id"}
+        | {"blocking_overlay_active"}
         | {"guarded_commit.missing_contract"}
     )
 
@@ -207,6 +217,8 @@ class PolicyDenied(NovaError):
             "secret.host_mismatch",
             "secret.insecure_origin",
             "upload.path_not_allowed",
+            "blockers.needs_human",
+            "blockers.repeat_suppressed",
         }
     )
 
@@ -223,7 +235,28 @@ class ClaimMismatch(NovaError):
 
     error_code = -32040
     status = "blocked"
-    reasons = frozenset({"claim.owner_mismatch"})
+    reasons = frozenset({"claim.owner_mismatch", "claim.finalization_token_mismatch"})
+
+
+class ClaimHeld(ClaimMismatch):
+    """A call that would change what another agent holds."""
+
+    gate_id = "claim.owner"
+
+
+class CoverageNotMet(NovaError):
+    """Learn Mode keeps its work context until what it asked for is done."""
+
+    error_code = -32041
+    status = "blocked"
+    reasons = frozenset({"learn.coverage_not_met"})
+
+
+class TooManyClaims(NovaError):
+    """One owner holds as many claims as it may."""
+
+    error_code = -32044
+    reasons = frozenset({"claim.too_many"})
 
 
 class BudgetExhausted(NovaError):
@@ -259,6 +292,8 @@ FAMILIES: tuple[type[NovaError], ...] = (
     Blocked,
     PolicyDenied,
     ClaimMismatch,
+    CoverageNotMet,
+    TooManyClaims,
     BudgetExhausted,
     Internal,
 )

@@ -38,6 +38,8 @@ class NavigationPolicy:
     allow_file_roots: tuple[str, ...] = ()
     private_network: PrivateNetwork = "loopback"
     own_ports: frozenset[int] = frozenset()
+    # The machine's other addresses under which Nova itself can be reached.
+    own_addresses: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for pattern in (*self.allow_hosts, *self.deny_hosts):
@@ -131,15 +133,16 @@ def _judge_host(host: str, policy: NavigationPolicy) -> Denied | None:
 
 def _judge_zone(host: str, port: int | None, policy: NavigationPolicy) -> Denied | None:
     zone = network_zone(host)
-    if zone == "public":
-        return None
-    if port is not None and port in policy.own_ports:
+    mine = zone != "public" or host.strip("[]") in policy.own_addresses
+    if mine and port is not None and port in policy.own_ports:
         return Denied(
             "policy.private_network",
             f"Port {port} on {_quoted(host)} is Nova's own.",
             "Nova never opens its own pages in the browser it drives; use the tools instead.",
         )
-    if policy.private_network == "lan" or (policy.private_network == "loopback" and zone == "loopback"):
+    if zone == "public" or policy.private_network == "lan":
+        return None
+    if policy.private_network == "loopback" and zone == "loopback":
         return None
     needed = "loopback" if zone == "loopback" else "lan"
     return Denied(

@@ -1,6 +1,7 @@
-"""Telling one process from a later one that got the same number."""
+"""Telling one process from a later one that got the same number, and this machine from others."""
 
 import os
+import socket
 from pathlib import Path
 
 import psutil
@@ -24,6 +25,13 @@ def started_ms(process: psutil.Process) -> int:
     except (OSError, ValueError, IndexError):
         pass
     return int(process.create_time() * 1000)
+
+
+def own_addresses() -> frozenset[str]:
+    """Every address this machine has on a network."""
+    families = (socket.AF_INET, socket.AF_INET6)
+    found = (one for group in psutil.net_if_addrs().values() for one in group if one.family in families)
+    return frozenset(one.address.partition("%")[0] for one in found)
 
 
 def living(pid: int, began_ms: int) -> psutil.Process | None:

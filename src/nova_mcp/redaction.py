@@ -58,6 +58,9 @@ _HARMLESS_KEYS: Final = frozenset({"continuationtoken"})
 # Arguments under these names are addresses whatever they look like: a forgotten scheme must not keep a query's values.
 _ADDRESS_KEYS: Final = frozenset({"url", "href", "uri"})
 _NOT_KEY_LETTERS = re.compile(r"[^a-z0-9]")
+# What proves an agent's claim; it may be pasted anywhere, so it is known by its shape.
+CLAIM_TOKEN_PREFIX: Final = "fin_"  # noqa: S105 - a prefix
+_CLAIM_TOKEN = re.compile(rf"{CLAIM_TOKEN_PREFIX}[0-9a-f]{{16,64}}")
 _URL_IN_TEXT = re.compile(r"(?<![A-Za-z0-9+.-])(?:https?|wss?|ftp|file)://[^\s\"'<>]+", re.IGNORECASE)
 
 
@@ -186,6 +189,10 @@ def is_card_number(text: str) -> bool:
     return (sum(digits[0::2]) + sum(doubled)) % 10 == 0
 
 
+def hide_claim_tokens(text: str) -> str:
+    return _CLAIM_TOKEN.sub(REDACTED, text)
+
+
 def is_sensitive_key(key: str) -> bool:
     """Whether a key names a credential, whatever its spelling."""
     folded = _NOT_KEY_LETTERS.sub("", key.lower())
@@ -227,7 +234,7 @@ class _Redactor:
         if len(value) > _MAX_SCANNED_CHARS:
             clean = self.secrets(value[:_MAX_SCANNED_CHARS])
             head = clean[: max(0, len(clean) - self.secrets.longest)]
-        clean = _encodable(self.secrets(head))
+        clean = hide_claim_tokens(_encodable(self.secrets(head)))
         if not self.keep_raw_urls:
             clean = redact_query(clean) if address else _reduce_urls(clean)
         if head is not value:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from nova_mcp.policy import is_host_pattern
 
 GateMode = Literal["off", "warn", "shadow_block", "block"]
 ToolNames = Literal["dotted", "underscore"]
@@ -35,23 +37,40 @@ class BrowserSettings(Section):
     executable: Path | None = None
     headed: bool = False
     chromium_sandbox: Literal["auto", "on", "off"] = "auto"
-    cdp_endpoint: str | None = None
+    cdp_endpoint: str | None = Field(None, pattern=r"^(?:https?|wss?)://[^\s/]+")
     viewport: Viewport = Viewport()
     idle_release_s: int = Field(600, ge=5)
     allow_hosts: tuple[str, ...] = ()
     deny_hosts: tuple[str, ...] = ()
     allow_file_roots: tuple[Path, ...] = ()
     private_network: PrivateNetwork | None = None
+    # Judges everything a page loads, not only documents; pages load more slowly.
+    filter_subresources: bool = False
     # Unset: kept on stdio, where one person's client runs the server, and forgotten over HTTP.
     ephemeral: bool | None = None
     upload_roots: tuple[Path, ...] | None = None
 
+    @field_validator("allow_hosts", "deny_hosts")
+    @classmethod
+    def _host_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        """A rule that can never match would look like protection."""
+        for pattern in patterns:
+            if not is_host_pattern(pattern):
+                raise ValueError(f'"{pattern[:80]}" is not a host; write example.com or *.example.com')
+        return patterns
+
 
 class GateSettings(Section):
     perceive_first: GateMode = "warn"
+    overlay_detected: GateMode = "shadow_block"
     shared_agent_id: GateMode = "warn"
     low_disk_mb: int = Field(500, ge=0)
     critical_disk_mb: int = Field(50, ge=0)
+    session_budget: GateMode = "block"
+    session_calls: int | None = Field(None, ge=1)
+    session_navigations: int | None = Field(None, ge=1)
+    session_minutes: int | None = Field(None, ge=1)
+    session_image_bytes: int | None = Field(50_000_000, ge=1)
 
 
 class RetentionSettings(Section):
@@ -85,6 +104,7 @@ class Settings(Section):
     text_only: bool = False
     output_schemas: bool = False
     keep_raw_urls: bool = False
+    enable_eval: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     browser: BrowserSettings = BrowserSettings()
     gates: GateSettings = GateSettings()

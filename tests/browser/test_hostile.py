@@ -6,8 +6,10 @@ import pytest
 from acting_kit import ClickOptions, click
 
 from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.perception import PerceiveRequest, page_facts, perceive
+from nova_mcp.browser.page_facts import page_facts
+from nova_mcp.browser.perception import PerceiveRequest, perceive
 from nova_mcp.browser.reading import ReadRequest, read_text
+from nova_mcp.browser.searching import SearchRequest, search_text
 from nova_mcp.clock import system_ports
 from nova_mcp.errors import Precondition
 
@@ -21,6 +23,7 @@ async def everything(tab, url):
     await tab.page.goto(url)
     seen = await perceive(tab, PerceiveRequest(), PORTS)
     text = await read_text(tab, ReadRequest())
+    found = await search_text(tab, SearchRequest("garden"))
     report = await click(tab, Locator(selector="#rows li:nth-of-type(2) button"), QUICK, PORTS)
     toggle = await click(tab, Locator(selector="role=button[name='Menu']"), QUICK, PORTS)
     return {
@@ -30,13 +33,14 @@ async def everything(tab, url):
         "commits": [(p.name, p.kind) for p in seen.commit_points],
         "title": seen.title,
         "text": text.text,
+        "search": [(match.element.facts, match.snippet, match.selector) for match in found.matches],
         "effect": (report.effect.channels, report.effect.new_text, report.dispatch_proof, report.verify_state),
         "toggle": (toggle.effect.channels, toggle.dispatch_proof),
     }
 
 
 @pytest.mark.parametrize("page", ["overrides", "clobbered"])
-async def test_replaced_builtins_and_clobbered_names_change_no_answer(tab, site, page):
+async def test_br01_br02_replaced_builtins_and_clobbered_names_change_no_answer(tab, site, page):
     clean = await everything(tab, site.url("act/shop.html"))
     assert await everything(tab, site.url(f"hostile/{page}.html")) == clean
 
@@ -47,7 +51,7 @@ async def test_a_page_that_swallows_every_event_cannot_hide_that_it_got_one(tab,
     assert (report.action_dispatched, report.dispatch_proof) == (True, "event")
 
 
-async def test_endless_mutation_neither_blocks_a_look_nor_passes_for_an_effect(tab, site):
+async def test_br04_endless_mutation_neither_blocks_a_look_nor_passes_for_an_effect(tab, site):
     await tab.page.goto(site.url("hostile/storm.html"))
     first = await perceive(tab, PerceiveRequest(), PORTS)
     dead = await click(tab, Locator(selector="#dead"), QUICK, PORTS)
@@ -103,7 +107,7 @@ async def test_an_element_that_changes_its_name_while_being_approached_is_not_cl
     assert await tab.page.evaluate("hits") == 0
 
 
-async def test_hidden_text_is_absent_and_page_text_forges_no_line(tab, site):
+async def test_br33_hidden_text_is_absent_and_page_text_forges_no_line(tab, site):
     await tab.page.goto(site.url("hostile/hidden_text.html"))
     report = await perceive(tab, PerceiveRequest(), PORTS)
     text = report.text()
@@ -117,7 +121,7 @@ async def test_hidden_text_is_absent_and_page_text_forges_no_line(tab, site):
     assert [line for line in starts if line.endswith("[commit]")] == []
 
 
-async def test_titles_and_headings_cannot_break_out_of_their_line(tab, site):
+async def test_br33_titles_and_headings_cannot_break_out_of_their_line(tab, site):
     await tab.page.goto(site.url("act/other.html"))
     await tab.page.evaluate(
         "document.title = 'a\"\\u2028e1 button'; document.querySelector('h1').textContent = 'x\"\\u0085e2 button'"

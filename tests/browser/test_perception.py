@@ -5,7 +5,8 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.perception import PerceiveRequest, page_facts, perceive
+from nova_mcp.browser.page_facts import page_facts
+from nova_mcp.browser.perception import PerceiveRequest, perceive
 from nova_mcp.clock import system_ports
 from nova_mcp.tokens import estimate_tokens
 
@@ -94,7 +95,7 @@ async def test_budget_holds_on_a_page_full_of_commit_points_and_long_texts(tab, 
     assert report.completeness.shown == len(report.elements) < report.completeness.total
 
 
-async def test_fifty_thousand_buttons_fit_the_budget_and_say_that_the_scan_was_cut(tab, site):
+async def test_br08_fifty_thousand_buttons_fit_the_budget_and_say_that_the_scan_was_cut(tab, site):
     await show(tab, site, "<main></main>")
     await tab.page.evaluate(
         """() => { const all = document.createDocumentFragment();
@@ -112,7 +113,7 @@ async def test_fifty_thousand_buttons_fit_the_budget_and_say_that_the_scan_was_c
     assert len(report.elements) > 20
 
 
-async def test_fifty_thousand_plain_nodes_hide_no_control(tab, site):
+async def test_br08_fifty_thousand_plain_nodes_hide_no_control(tab, site):
     await show(tab, site, "<main></main>")
     await tab.page.evaluate(
         """() => { const main = document.querySelector('main');

@@ -7,8 +7,10 @@ import pytest
 from nova_mcp.browser.locate import Locator
 from nova_mcp.browser.perception import PerceiveRequest, perceive
 from nova_mcp.browser.reading import ReadRequest, read_text
+from nova_mcp.browser.searching import SearchRequest, search_text
+from nova_mcp.browser.tables import TableRequest, extract_tables
 from nova_mcp.clock import system_ports
-from nova_mcp.errors import InvalidParams, NotFound, Precondition
+from nova_mcp.errors import InvalidParams, NotFound, Precondition, Unavailable
 
 pytestmark = pytest.mark.browser
 
@@ -114,6 +116,13 @@ async def test_hidden_text_is_left_out_unless_asked_for(tab, site):
         "width:0;overflow:clip;white-space:nowrap",
         "clip-path:polygon(0 0,0 0,0 0)",
         "mask-image:linear-gradient(transparent,transparent)",
+        "position:relative;left:-9999px",
+        "margin-left:-9999px",
+        "transform:translateX(-9999px)",
+        "transform:scale(.01)",
+        "height:1px;overflow:hidden",
+        "position:fixed;left:100vw",
+        "position:fixed;top:-500px",
     ],
 )
 async def test_text_kept_out_of_sight_is_not_read_unless_asked_for(tab, site, style):
@@ -129,3 +138,145 @@ async def test_text_kept_out_of_sight_is_not_read_unless_asked_for(tab, site, st
 async def test_text_people_can_see_is_read_however_it_is_styled(tab, site, style):
     await show(tab, site, f"<main><p>Seen</p><div style='{style}'><p>Also seen</p></div></main>")
     assert "Also seen" in (await read_text(tab, ReadRequest())).text
+
+
+async def read(tab, site, body, **how):
+    await show(tab, site, body)
+    return (await read_text(tab, ReadRequest(**how))).text
+
+
+async def test_main_counts_from_half_of_the_text_on(module_tab, site):
+    half = "<p>{}</p><main>{}</main>"
+    await show(module_tab, site, half.format("x" * 10, "y" * 10))
+    assert (await read_text(module_tab, ReadRequest())).scope_used == "main"
+    await show(module_tab, site, half.format("x" * 11, "y" * 10))
+    report = await read_text(module_tab, ReadRequest())
+    assert (report.scope_used, report.text) == ("page", f"{'x' * 11}\n\n{'y' * 10}")
+
+
+@pytest.mark.parametrize(
+    ("style", "text"),
+    [
+        ("display:flex", "a b c"),
+        ("display:flex;flex-direction:row-reverse", "c b a"),
+        ("display:flex;--b:2", "a c b"),
+        ("display:grid;--b:-1", "b a c"),
+        ("display:block;--b:-1", "a b c"),
+    ],
+)
+async def test_boxes_with_an_order_of_their_own_are_read_in_it(module_tab, site, style, text):
+    order = "<style>i{display:inline}b{order:var(--b, 0)}</style>"
+    assert await read(module_tab, site, f"{order}<div style='{style}'><i>a</i> <b>b</b> <i>c</i></div>") in (
+        text,
+        text.replace(" ", "\n"),
+    )
+
+
+async def test_tables_stay_readable_whatever_their_cells_hold(module_tab, site):
+    body = "<table><tr><td><p>A</p></td><td><div>B</div></td></tr><tr><td></td><td>D</td></tr></table>"
+    assert await read(module_tab, site, body) == "A | B\n| D"
+    layout = "<table><tr><td><p>menu</p><p>home</p></td><td><h1>Title</h1></td></tr></table>"
+    assert await read(module_tab, site, layout) == "menu\n\nhome\n# Title"
+    grid = "<div role=grid><div role=row><span role=cell>1</span><span role=cell>2</span></div></div>"
+    assert await read(module_tab, site, grid) == "1 | 2"
+
+
+async def test_lines_that_the_page_keeps_are_kept_and_hidden_parts_of_code_are_not_read(module_tab, site):
+    body = "<div style='white-space:pre-wrap'>one\ntwo</div><pre>if x:<br>  go\n<i style='opacity:0'>evil</i>end</pre>"
+    assert await read(module_tab, site, body) == "one\ntwo\n\nif x:\n  go\nend"
+
+
+async def test_links_around_text_and_around_blocks_lose_nothing(module_tab, site):
+    body = "<p>See <a href='/a'> this </a>and <a href='#x'>that</a>.</p>"
+    body += "before <a href=/card><p>Card</p><p>text</p></a> after"
+    assert await read(module_tab, site, body) == "See [this](/a) and that.\n\nbefore\n\nCard\n\ntext\n\nafter"
+
+
+async def test_numbered_lists_follow_their_numbers(module_tab, site):
+    body = "<ol start=3><li>c</li><li value=9>i</li><li hidden>x</li><li>j</li></ol>"
+    assert await read(module_tab, site, body) == "3. c\n9. i\n10. j"
+
+
+async def test_values_of_fields_are_left_out_but_an_editable_page_is_read(module_tab, site):
+    body = "<div contenteditable role=textbox id=f>draft</div><div contenteditable><p>Notes</p></div>"
+    assert await read(module_tab, site, body) == "Notes"
+    assert await read(module_tab, site, body, locator=Locator(selector="#f")) == "draft"
+
+
+async def test_frames_of_the_same_site_and_shadow_roots_are_read_where_they_stand(module_tab, site):
+    body = (
+        "<p>first</p><iframe srcdoc='<h2>framed</h2><p hidden>no</p>'></iframe><x-card><b slot=t>title</b>body"
+        "<i slot=no>lost</i></x-card><p>last</p><iframe style='display:none' srcdoc='hidden'></iframe>"
+        "<iframe width=1 height=1 srcdoc='tiny'></iframe><script>const r = document.querySelector('x-card')"
+        ".attachShadow({mode: 'open'}); r.innerHTML = '<p><slot name=t></slot>: <slot></slot></p>'</script>"
+    )
+    assert await read(module_tab, site, body) == "first\n\n## framed\n\ntitle: body\n\nlast"
+
+
+async def test_what_can_be_scrolled_to_is_read_wherever_its_box_stands_now(module_tab, site):
+    rows = "".join(f"<p style='position:absolute;top:{n * 300}px'>row {n}</p>" for n in range(9))
+    await show(
+        module_tab, site, f"<div id=box style='height:100px;overflow:auto;position:relative'>{rows}</div><p>end</p>"
+    )
+    await module_tab.page.evaluate("box.scrollTop = 9999")
+    report = await read_text(module_tab, ReadRequest())
+    assert [line for line in report.text.split("\n") if line.startswith("row")] == [f"row {n}" for n in range(9)]
+
+
+async def test_a_page_of_fifty_thousand_nodes_and_a_bottomless_tree_end_in_time(module_tab, site):
+    await show(module_tab, site, "<div id=all></div>")
+    await module_tab.page.evaluate("() => { all.innerHTML = '<p>line</p>'.repeat(50000); all.offsetHeight }")
+    report = await read_text(module_tab, ReadRequest(max_chars=200))
+    assert report.truncated
+    assert report.scan_truncated or report.total_chars == 50000 * 6 - 2
+    await show(module_tab, site, "<p>top</p><div id=deep></div>")
+    await module_tab.page.evaluate(
+        "() => { let at = deep; for (let i = 0; i < 3000; i++) at = at.appendChild(document.createElement('span')) }"
+    )
+    report = await read_text(module_tab, ReadRequest())
+    assert (report.text, report.scan_truncated) == ("top", True)
+
+
+async def test_endless_mutation_does_not_keep_a_page_from_being_read(module_tab, site):
+    await module_tab.page.goto(site.url("hostile/storm.html"))
+    assert (await read_text(module_tab, ReadRequest())).total_chars > 0
+
+
+def leaving(tab, site, monkeypatch, times):
+    """Another document comes right before each of the first questions."""
+    ask, left = tab.channel.ask, [times]
+
+    async def ask_while_leaving(*args, **how):
+        if left[0] > 0:
+            left[0] -= 1
+            await tab.page.goto(
+                site.url(f"html?body=<main>page {left[0]}<table><tr><td>cell</table></main>&n={left[0]}")
+            )
+        return await ask(*args, **how)
+
+    monkeypatch.setattr(tab.channel, "ask", ask_while_leaving)
+
+
+LOOKS = [
+    lambda tab: read_text(tab, ReadRequest()),
+    lambda tab: search_text(tab, SearchRequest("page")),
+    lambda tab: extract_tables(tab, TableRequest()),
+]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+async def test_another_document_in_the_middle_is_told_and_the_new_one_is_read(tab, site, monkeypatch, look):
+    await show(tab, site, "<p>old</p>")
+    leaving(tab, site, monkeypatch, 1)
+    report = await look(tab)
+    assert report.navigated_during_call
+    assert report.url.endswith("n=0")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+async def test_a_page_that_never_stays_is_given_up_with_a_reason(tab, site, monkeypatch, look):
+    await show(tab, site, "<p>old</p>")
+    leaving(tab, site, monkeypatch, 99)
+    with pytest.raises(Unavailable) as refused:
+        await look(tab)
+    assert refused.value.reason_code == "page.navigating"

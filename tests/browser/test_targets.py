@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.claims import Lease
+from nova_mcp.browser.claims import Place, Wish
 from nova_mcp.browser.navigation import navigate
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.browser.sandboxes import sandbox_letters
 from nova_mcp.browser.tab import POPUPS_KEPT
-from nova_mcp.browser.targets import MAX_TABS_PER_SANDBOX, Tab, TabQuery
+from nova_mcp.browser.targets import MAX_TABS, MAX_TABS_PER_SANDBOX, Tab, TabQuery
 from nova_mcp.errors import InvalidParams, NotFound, Precondition, Unavailable
 from nova_mcp.observation.model import Caller
 
@@ -87,7 +87,7 @@ async def test_a_closed_tab_is_remembered_and_its_id_is_not_given_again(browser:
 async def test_two_explicit_claims_make_active_ambiguous(browser: Browser, caller: Caller) -> None:
     tabs = [await browser.targets.open_tab(caller) for _ in range(2)]
     for tab in tabs:
-        tab.lease = Lease(caller.owner, 2**60, implicit=False)
+        await browser.claims.claim(Wish(Place(tab.target_id, tab.sandbox_id), caller.owner), [tab])
     with pytest.raises(Precondition) as caught:
         await browser.targets.resolve(caller)
     assert caught.value.reason_code == "tab.active_ambiguous"
@@ -134,6 +134,17 @@ async def test_limits_are_kept_while_tabs_are_still_opening(browser: Browser, ca
     finally:
         browser.targets._opening[tab.sandbox_id] = 0
     assert caught.value.reason_code == "tab.limit_reached"
+
+
+async def test_all_sandboxes_together_have_a_limit_too(browser: Browser, caller: Caller) -> None:
+    sandbox = await browser.sandboxes.first(caller.owner)
+    browser.targets._opening["elsewhere"] = MAX_TABS - len(browser.targets)
+    try:
+        with pytest.raises(Precondition) as caught:
+            await browser.targets.open_tab(caller, sandbox.sandbox_id)
+    finally:
+        del browser.targets._opening["elsewhere"]
+    assert (caught.value.reason_code, "200 tabs" in caught.value.message) == ("tab.limit_reached", True)
 
 
 # -- popups

@@ -44,6 +44,7 @@ def test_every_flag_reaches_its_setting(tmp_path: Path) -> None:
                 "--text-only",
                 "--output-schemas",
                 "--keep-raw-urls",
+                "--enable-eval",
                 "--log-level",
                 "debug",
             ]
@@ -59,6 +60,7 @@ def test_every_flag_reaches_its_setting(tmp_path: Path) -> None:
     assert settings.text_only
     assert settings.output_schemas
     assert settings.keep_raw_urls
+    assert settings.enable_eval
 
 
 def test_flags_win_over_the_environment_and_the_environment_over_the_file(

@@ -56,6 +56,12 @@ NUMBERS = {
     "policy.private_network": -32035,
     "policy.file_denied": -32035,
     "claim.owner_mismatch": -32040,
+    "claim.finalization_token_mismatch": -32040,
+    "claim.finalization_token_required": -32602,
+    "claim.finalize_failed": -32002,
+    "claim.too_many": -32044,
+    "learn.coverage_not_met": -32041,
+    "learn.coverage_reason_required": -32602,
     "rate.limited": -32029,
     "internal": -32603,
 }

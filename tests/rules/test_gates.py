@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from nova_mcp.browser.claims import Lease
 from nova_mcp.observation.model import Effect
-from nova_mcp.pipeline.gates import GATES, Admitted, GateFacts, Refused, admit
+from nova_mcp.pipeline.gates import GATES, MET_ON_THE_WAY, Admitted, GateFacts, Notice, Refused, admit, shadow_gate
+from nova_mcp.pipeline.session_budget import Exhausted
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.settings import GateMode, GateSettings
 from nova_mcp.tools.spec import GateId
@@ -17,6 +18,11 @@ ME = ("local", "default")
 OTHER = ("local", "other")
 ALL_GATES: tuple[GateId, ...] = get_args(GateId)
 SETTINGS = GateSettings()
+# A gate whose id ends like one of the settings takes its mode from there; the others always block.
+ADJUSTABLE: dict[GateId, str] = {
+    gate: gate.rpartition(".")[2] for gate in ALL_GATES if gate.rpartition(".")[2] in GateSettings.model_fields
+}
+EVERYTHING_BLOCKS = GateSettings.model_validate(dict.fromkeys(ADJUSTABLE.values(), "block"))
 
 
 def facts(**changes: object) -> GateFacts:
@@ -32,9 +38,11 @@ FIRING: dict[GateId, tuple[GateFacts, int, str]] = {
         -32035,
         "policy.host_denied",
     ),
+    "safety.session_budget": (facts(exhausted=Exhausted("calls", 5, 1_800_001)), -32029, "budget.exhausted"),
     "claim.owner": (facts(lease=Lease(OTHER, 61_000)), -32040, "claim.owner_mismatch"),
     "setup.shared_agent_id": (facts(agent_id_shared=True), -32001, "agent.shared_id"),
     "safety.perceive_first": (facts(unseen_document=True), -32001, "perceive.required"),
+    "safety.overlay_detected": (facts(covered_by="consent"), -32001, "blocking_overlay_active"),
 }
 
 
@@ -46,14 +54,10 @@ def test_the_table_holds_every_declared_gate_once() -> None:
 @pytest.mark.parametrize("gate_id", ALL_GATES)
 def test_a_gate_that_is_not_declared_is_not_asked(gate_id: GateId) -> None:
     others = [gate for gate in ALL_GATES if gate != gate_id]
-    assert isinstance(
-        admit(others, FIRING[gate_id][0], GateSettings(shared_agent_id="block", perceive_first="block")), Admitted
-    )
+    assert isinstance(admit(others, FIRING[gate_id][0], EVERYTHING_BLOCKS), Admitted)
 
 
-@pytest.mark.parametrize(
-    "gate_id", [gate for gate in ALL_GATES if gate.startswith(("safety.emer", "safety.disk", "policy", "claim"))]
-)
+@pytest.mark.parametrize("gate_id", [gate for gate in ALL_GATES if gate not in ADJUSTABLE])
 def test_fixed_gates_block_with_their_code_and_reason(gate_id: GateId) -> None:
     firing, code, reason = FIRING[gate_id]
     match admit(ALL_GATES, firing, SETTINGS):
@@ -66,9 +70,7 @@ def test_fixed_gates_block_with_their_code_and_reason(gate_id: GateId) -> None:
 
 
 @pytest.mark.parametrize("mode", get_args(GateMode))
-@pytest.mark.parametrize(
-    ("gate_id", "setting"), [("setup.shared_agent_id", "shared_agent_id"), ("safety.perceive_first", "perceive_first")]
-)
+@pytest.mark.parametrize(("gate_id", "setting"), ADJUSTABLE.items())
 def test_adjustable_gates_follow_their_mode(gate_id: GateId, setting: str, mode: GateMode) -> None:
     firing, code, reason = FIRING[gate_id]
     settings = GateSettings.model_validate({setting: mode})
@@ -123,7 +125,49 @@ def test_only_a_foreign_live_lease_stops_a_mutation(effect: Effect, expires: int
         assert verdict.error.retry_after_ms == expires - 1_000
 
 
-@pytest.mark.parametrize("effect", [effect for effect in get_args(Effect) if effect not in ("act", "commit")])
+@pytest.mark.parametrize("effect", [effect for effect in get_args(Effect) if effect not in ("act", "commit", "write")])
 def test_looking_first_is_asked_of_acting_calls_only(effect: Effect) -> None:
     settings = GateSettings(perceive_first="block")
     assert isinstance(admit(ALL_GATES, facts(effect=effect, unseen_document=True), settings), Admitted)
+
+
+@pytest.mark.parametrize("mode", get_args(GateMode))
+@pytest.mark.parametrize("gate_id", ALL_GATES)
+def test_a_gate_that_cannot_be_evaluated_blocks_where_it_would_and_warns_elsewhere(
+    gate_id: GateId, mode: GateMode
+) -> None:
+    settings = GateSettings.model_validate({ADJUSTABLE[gate_id]: mode} if gate_id in ADJUSTABLE else {})
+    verdict = admit([gate_id], facts(unreadable=frozenset({gate_id})), settings)
+    if gate_id in ADJUSTABLE and mode == "off":
+        assert verdict == Admitted()
+    elif gate_id in ADJUSTABLE and mode != "block":
+        assert isinstance(verdict, Admitted)
+        assert [notice.gate_id for notice in verdict.notices] == [gate_id]
+    else:
+        assert isinstance(verdict, Refused)
+        assert (verdict.gate_id, verdict.error.error_code) == (gate_id, FIRING[gate_id][1])
+        assert verdict.error.retryable
+
+
+def test_facts_that_cannot_be_read_stop_only_the_gate_they_belong_to() -> None:
+    unreadable = facts(unreadable=frozenset({"safety.perceive_first"}))
+    assert admit(["claim.owner"], unreadable, EVERYTHING_BLOCKS) == Admitted()
+
+
+def test_no_more_than_five_gates_speak_at_once() -> None:
+    unreadable = facts(unreadable=frozenset(ALL_GATES))
+    warning = GateSettings.model_validate(dict.fromkeys(ADJUSTABLE.values(), "warn"))
+    verdict = admit(ADJUSTABLE, unreadable, warning)
+    assert isinstance(verdict, Admitted)
+    assert len(verdict.notices) == min(5, len(ADJUSTABLE))
+
+
+def test_every_gate_met_on_the_way_is_known_by_its_error() -> None:
+    assert {gate: family.gate_id for gate, family in MET_ON_THE_WAY.items()} == {gate: gate for gate in MET_ON_THE_WAY}
+    assert MET_ON_THE_WAY.keys().isdisjoint(ALL_GATES)
+
+
+def test_only_a_gate_on_trial_is_counted_on_the_record() -> None:
+    warned = Notice("setup.shared_agent_id", "warned", "a")
+    trial = Notice("safety.perceive_first", "shadow_blocked", "b")
+    assert (shadow_gate([]), shadow_gate([warned]), shadow_gate([warned, trial])) == (None, None, trial.gate_id)

@@ -140,6 +140,15 @@ def test_own_port_is_refused_in_every_mode():
     assert judge_address("127.0.0.1", NavigationPolicy(own_ports=frozenset({8765})), 9999) == Allowed()
 
 
+def test_own_port_is_refused_at_every_address_of_this_machine():
+    policy = NavigationPolicy(own_ports=frozenset({8765}), own_addresses=frozenset({"93.184.216.34", "2606:2800::1"}))
+    for url in ("http://93.184.216.34:8765/", "http://[2606:2800::1]:8765/"):
+        assert reason(url, policy) == "policy.private_network"
+    assert reason("http://93.184.216.34/", policy) is None
+    assert reason("http://93.184.216.35:8765/", policy) is None
+    assert isinstance(judge_address("93.184.216.34", policy, 8765), Denied)
+
+
 def test_address_behind_a_public_name_is_judged_on_its_own():
     policy = NavigationPolicy(private_network="deny")
     assert judge_address("93.184.216.34", policy) == Allowed()

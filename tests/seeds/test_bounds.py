@@ -20,7 +20,10 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "call": {"tool": "nova.tabs"},
     "capture_screenshot": {},
     "choose_option": {"selector": "#size", "text": "x"},
+    "dismiss_blockers": {},
     "click_selector": {"selector": "#go"},
+    "eval": {"expression": "1"},
+    "extract_table": {},
     "file_upload": {"selector": "#file", "paths": ["a.txt"]},
     "forward": {},
     "goal_register": {"op": "query"},
@@ -34,16 +37,25 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "navigate": {"url": "http://127.0.0.1/"},
     "page_info": {},
     "perceive": {},
+    "perceive_snapshot_query": {"perceptionId": "tab_1.p1"},
     "read_text": {},
     "reload": {},
     "run_sequence": {"steps": [{"tool": "nova.perceive"}]},
+    "sandbox_create": {},
+    "sandbox_delete": {"sandboxId": "A", "confirm": True},
+    "sandbox_list": {},
+    "scroll_smart": {"selector": "#go"},
+    "search_text": {"text": "x"},
     "set_active_tab": {"targetId": "tab_1"},
+    "tab_claim": {},
     "tab_close": {},
     "tab_new": {},
+    "tab_release": {},
     "tabs": {},
     "tools_bundle": {},
     "type_selector": {"selector": "#name", "text": "x"},
     "type_selector_secret": {"selector": "#name", "secretName": "shop"},
+    "wait_for_selector": {"selector": "#go"},
 }
 
 # Arguments that only make sense together with another one.
@@ -64,15 +76,21 @@ COMPANIONS |= {
 }
 COMPANIONS |= {("goal_register", name): _ANNOTATE for name in ("content", "source")}
 COMPANIONS[("goal_register", "state")] = {"op": "close", "goalId": "g"}
+COMPANIONS[("tab_release", "finalizeOutboxJobType")] = {"finalizeDecision": "commit"}
 # What one value of an argument asks for.
 VALUE_COMPANIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("goal_register", "create"): _CREATE,
     ("goal_register", "close"): {"goalId": "g", "state": "failed"},
     ("goal_register", "annotate"): _ANNOTATE,
 }
+VALUE_COMPANIONS[("perceive_snapshot_query", "search")] = {"query": "x"}
+VALUE_COMPANIONS[("perceive_snapshot_query", "read_ref")] = {"ref": "e1"}
 REPLACES: dict[str, str] = {"ref": "selector"}
 # Of these exactly one is given.
-WISHES = {"choose_option": frozenset({"text", "value", "index", "texts", "values", "checked"})}
+WISHES = {
+    "choose_option": frozenset({"text", "value", "index", "texts", "values", "checked"}),
+    "scroll_smart": frozenset({"deltaY", "deltaX", "to", "selector", "ref"}),
+}
 
 
 def arm_of(field: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +120,7 @@ def call_with(spec: ToolSpec, name: str, value: Any) -> dict[str, Any]:
 
 
 def text_of(name: str, length: int) -> str:
-    return ("http://127.0.0.1/" + "x" * length)[:length] if name == "url" else "x" * length
+    return ("http://127.0.0.1/" + "x" * length)[:length] if name in ("url", "startUrl") else "x" * length
 
 
 def edges() -> Iterator[Any]:

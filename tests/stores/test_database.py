@@ -12,7 +12,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 from sqlalchemy.exc import ProgrammingError
 
+import nova_mcp.browser.claim_store
 import nova_mcp.browser.journal
+import nova_mcp.journal.finalize_store
 import nova_mcp.observation.store
 import nova_mcp.verification.goal_store
 import nova_mcp.verification.store
@@ -139,7 +141,9 @@ def test_a_store_without_a_file_is_refused():
 
 def test_the_migrations_end_in_exactly_the_tables_the_code_uses(empty_url, open_db):
     for table in (
+        nova_mcp.browser.claim_store.claim_journal,
         nova_mcp.browser.journal.id_counter,
+        nova_mcp.journal.finalize_store.outbox_job,
         nova_mcp.observation.store.ledger_link,
         nova_mcp.verification.goal_store.goal,
         nova_mcp.verification.store.transition,

@@ -134,6 +134,8 @@ class Acted:
     verdict: Verdict | None = None
     already_done: GuardedCommit | None = None
     waited_for_navigation: bool = False
+    # The layer around the element went away for good, and what it covered can be reached.
+    layer_gone: bool = False
 
 
 class Deed(Protocol):

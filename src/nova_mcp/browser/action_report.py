@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from nova_mcp.browser.acting import Acted
+from nova_mcp.browser.blocker_rules import closing_proves
 from nova_mcp.browser.effects import MAX_REQUESTS, Observation
 from nova_mcp.browser.host_window import DialogSeen, DownloadSeen, HostWindow
 from nova_mcp.browser.locate import Prepared
@@ -126,6 +127,16 @@ def _link_verdict(prepared: Prepared, navigation: Navigation | None) -> Verdict:
     return "none" if (navigation.http_status or 0) >= 400 else "readback_match"
 
 
+def _layer_verdict(acted: Acted) -> Verdict | None:
+    """A layer that is gone is proof of the press that sent it away, unless something speaks against it."""
+    layer, observation = acted.prepared.layer, acted.observation
+    if not acted.layer_gone or layer is None or observation is None:
+        return None
+    if effect_word(observation.signs) in ("pending", "error_signal"):
+        return None
+    return "readback_match" if closing_proves(layer.kind, layer.label) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What the caller of the report already knows: a read-back, a contract's verdict, that nothing was to be done."""
@@ -153,7 +164,7 @@ def _verdict(acted: Acted, known: Judgement, navigation: Navigation | None) -> V
         return "readback_differs"
     if acted.verdict is not None:
         return acted.verdict.status
-    return known.verdict or _link_verdict(acted.prepared, navigation)
+    return known.verdict or _layer_verdict(acted) or _link_verdict(acted.prepared, navigation)
 
 
 def _judged(acted: Acted, observation: Observation, known: Judgement) -> tuple[Outcome, ReportStatus, str | None]:

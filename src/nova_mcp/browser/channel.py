@@ -9,6 +9,7 @@ from playwright.async_api import CDPSession, Error, Frame, Page
 
 from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.messages import BINDING, Listeners, Message, PageMessages
+from nova_mcp.browser.pipelining import sent_together
 from nova_mcp.errors import NotFound, Unavailable
 from nova_mcp.observation.model import Json
 
@@ -84,6 +85,8 @@ class PageChannel:
         self._on_ends: Listeners[None] = Listeners()
         self.hold: anyio.Event | None = None
         self.stormed = False
+        # Why the page is gone when more than the page is.
+        self.lost_with: Callable[[], Unavailable] | None = None
         self._ended = anyio.Event()
 
     @classmethod
@@ -99,20 +102,26 @@ class PageChannel:
             cdp.on("Page.frameDetached", channel._on_detached)
             cdp.on("Page.frameStoppedLoading", channel._on_stopped)
             cdp.on("Runtime.bindingCalled", channel.told.take)
-            await channel._prepare(cdp)
-            tree = await cdp.send("Page.getFrameTree")
+            frame_id = await channel._prepare(cdp)
         except Error as error:
             raise channel._translate(error) from error
-        channel.frame_id = str(tree["frameTree"]["frame"]["id"])
+        # A document that committed meanwhile has told its frame already, and knows better.
+        channel.frame_id = channel.frame_id or frame_id
         return channel
 
-    async def _prepare(self, cdp: CDPSession) -> None:
-        await cdp.send("Page.enable")
-        # Bindings are only reported to sessions that enabled Runtime.
-        await cdp.send("Runtime.enable")
-        await cdp.send("Runtime.addBinding", {"name": BINDING, "executionContextName": WORLD})
+    async def _prepare(self, cdp: CDPSession) -> str:
+        """Everything a new session needs, sent at once; the id of the frame it speaks for."""
         script = {"source": self._bundle, "worldName": WORLD, "runImmediately": True}
-        await cdp.send("Page.addScriptToEvaluateOnNewDocument", script)
+        *_, tree, _ = await sent_together(
+            cdp,
+            ("Page.enable", None),
+            # Bindings are only reported to sessions that enabled Runtime.
+            ("Runtime.enable", None),
+            ("Runtime.addBinding", {"name": BINDING, "executionContextName": WORLD}),
+            ("Page.getFrameTree", None),
+            ("Page.addScriptToEvaluateOnNewDocument", script),
+        )
+        return str(tree["frameTree"]["frame"]["id"])
 
     @property
     def cdp(self) -> CDPSession:
@@ -140,6 +149,8 @@ class PageChannel:
         """Why this page can't answer, with the way back."""
         if self.stormed:
             return storm()
+        if self.lost_with is not None:
+            return self.lost_with()
         if self.state == "crashed":
             return Unavailable(
                 "tab.crashed",
@@ -175,7 +186,8 @@ class PageChannel:
                 owner = await session.send("DOM.getFrameOwner", {"frameId": frame_id})
                 tree = await session.send("Page.getFrameTree")
             except Error as error:
-                if any(part in error.message for part in _NOT_OURS):
+                gone = session is not self.cdp and any(part in error.message for part in _GONE_TARGET)
+                if gone or any(part in error.message for part in _NOT_OURS):
                     continue
                 raise
             for parent in _frames_of(tree["frameTree"]):
@@ -228,6 +240,15 @@ class PageChannel:
             raise PageScriptError("the element is gone")
         return str(handle)
 
+    async def nodes(self, question: str, args: Json, *, frame_id: str | None = None) -> list[str]:
+        """The handles of the elements a question answers with; they last as long as the document."""
+        params = {"expression": question_source(question, args)}
+        reply = await self._timed(lambda: self._evaluate_in(frame_id or self.frame_id, params), STALL_MS)
+        if (handle := reply.get("result", {}).get("objectId")) is None:
+            return []
+        held = await self.send("Runtime.getProperties", {"objectId": handle, "ownProperties": True}, frame_id=frame_id)
+        return [str(item["value"]["objectId"]) for item in held["result"] if item["name"].isdigit()]
+
     async def ask_node(self, backend_node: int, question: str, args: Json, *, frame_id: str | None = None) -> Json:
         """Ask the script about an element that the browser pointed at."""
         reply = await self._timed(lambda: self._about(backend_node, question, args, frame_id), STALL_MS)
@@ -279,8 +300,11 @@ class PageChannel:
             world = await self._world(session, frame_id)
         try:
             return cast(dict[str, Any], await session.send("Runtime.evaluate", {**params, "contextId": world}))
-        except Error:
+        except Error as error:
             self._worlds.pop(frame_id, None)
+            if session is not self.cdp and any(part in error.message for part in _GONE_TARGET):
+                # The frame took its own process along; the page lives on.
+                raise _frame_detached() from None
             raise
 
     async def _world(self, session: CDPSession, frame_id: str) -> int:
@@ -338,11 +362,9 @@ class PageChannel:
         try:
             session.on("Runtime.bindingCalled", self.told.take)
             session.on("Page.frameNavigated", self._on_inner_navigated)
-            await self._prepare(session)
-            tree = await session.send("Page.getFrameTree")
+            frame_id = await self._prepare(session)
         except Error as error:
             raise self._translate(error) from error
-        frame_id = str(tree["frameTree"]["frame"]["id"])
         self._frame_sessions[frame_id] = session
         self._attached[frame] = frame_id
         self._worlds.pop(frame_id, None)

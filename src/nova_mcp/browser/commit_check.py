@@ -1,6 +1,6 @@
 """From what the page shows of a control to the question whether using it commits something."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, cast
 
@@ -12,10 +12,12 @@ from nova_mcp.browser.commit_points import (
     Trigger,
     classify_commit_point,
 )
-from nova_mcp.browser.seen import SeenElement, SeenForm
+from nova_mcp.browser.seen import SeenElement, SeenForm, Spot
+from nova_mcp.browser.wording import commit_wording, identifier_words, words_of
 
 _METHODS: Final = frozenset({"get", "post", "dialog"})
 _TEXT_TYPES: Final = frozenset({"", "text", "search"})
+_SUBMIT_TYPES: Final = frozenset({"submit", "image"})
 
 
 def form_facts(form: SeenForm | None) -> FormFacts | None:
@@ -40,10 +42,14 @@ def form_facts(form: SeenForm | None) -> FormFacts | None:
 def commit_facts(
     element: SeenElement, form: SeenForm | None, trigger: Trigger, *, accepts: bool = False
 ) -> CommitFacts:
-    facts = element.facts
     owner = form_facts(form)
     if owner is not None and form is not None:
         owner = replace(owner, posts_anyway=form.enter_posts if trigger == "enter" else element.posts)
+    return _facts(element, owner, trigger, accepts=accepts)
+
+
+def _facts(element: SeenElement, owner: FormFacts | None, trigger: Trigger, *, accepts: bool = False) -> CommitFacts:
+    facts = element.facts
     return CommitFacts(
         tag=facts.tag,
         role="button" if element.says else facts.role,
@@ -61,6 +67,34 @@ def commit_facts(
     )
 
 
-def previewed(element: SeenElement, forms: Mapping[int, SeenForm]) -> CommitPoint | None:
-    """The commit point a click on this element would be."""
-    return classify_commit_point(commit_facts(element, forms.get(element.form), "click"))
+def _may_commit(element: SeenElement, openings: frozenset[str]) -> bool:
+    """False only where no rule can apply: nothing is submitted, and no word of any list is said."""
+    facts = element.facts
+    if (
+        element.submits
+        or element.picker_label
+        or (element.form and (facts.type in _SUBMIT_TYPES or facts.tag == "button"))
+    ):
+        return True
+    name = element.says or facts.name
+    if not openings.isdisjoint(words_of(name)):
+        return True
+    if name.strip() and not element.near_composer:
+        return False
+    return not openings.isdisjoint((*identifier_words(facts.testid), *identifier_words(facts.id)))
+
+
+def previewed(elements: Iterable[SeenElement], forms: Mapping[Spot, SeenForm]) -> dict[Spot, CommitPoint]:
+    """The commit points among these elements, each as a click on it would be."""
+    openings = commit_wording().openings
+    owners = {spot: form_facts(form) for spot, form in forms.items()}
+    points: dict[Spot, CommitPoint] = {}
+    for element in elements:
+        if not _may_commit(element, openings):
+            continue
+        owner = owners.get((element.facts.frame, element.form))
+        if owner is not None and element.posts:
+            owner = replace(owner, posts_anyway=True)
+        if (point := classify_commit_point(_facts(element, owner, "click"))) is not None:
+            points[element.spot] = point
+    return points

@@ -1,5 +1,6 @@
 """Elements: identity behind a ref, fingerprint for the ledger, and how long a selector will last."""
 
+import functools
 import hashlib
 import json
 import re
@@ -39,6 +40,9 @@ class ElementFacts:
 
 
 def _text(value: str) -> str:
+    # Most texts are plain already; looking is cheaper than making anew.
+    if value.isascii() and value.isprintable() and "  " not in value and value[:1] != " " != value[-1:]:
+        return value
     return _SPACES.sub(" ", unicodedata.normalize("NFC", value)).strip()
 
 
@@ -53,6 +57,7 @@ def row_key(text: str) -> str:
     return _text(text)[:MAX_ROW_KEY_CHARS].rstrip()
 
 
+@functools.lru_cache(maxsize=8192)
 def looks_generated(token: str) -> bool:
     """Whether an id or class was made by a build tool or at run time and will not survive the next release.
 
@@ -64,26 +69,28 @@ def looks_generated(token: str) -> bool:
 
 
 def _stable(token: str) -> str:
-    return "" if looks_generated(token) else token
+    return "" if not token or looks_generated(token) else token
+
+
+def identity_key(facts: ElementFacts) -> tuple[str, ...]:
+    """Everything that makes an element the one a ref stands for, in one spelling."""
+    return (
+        facts.frame,
+        facts.tag.lower(),
+        facts.role.lower(),
+        _text(facts.name)[:_MAX_NAME_CHARS],
+        facts.type.lower(),
+        _stable(facts.id),
+        facts.testid,
+        facts.name_attr,
+        facts.href_path,
+        row_key(facts.row_key),
+    )
 
 
 def identity(facts: ElementFacts) -> str:
     """The hash that a ref stands for: another row, name or destination is another element."""
-    return _digest(
-        [
-            "identity-1",
-            facts.frame,
-            facts.tag.lower(),
-            facts.role.lower(),
-            _text(facts.name)[:_MAX_NAME_CHARS],
-            facts.type.lower(),
-            _stable(facts.id),
-            facts.testid,
-            facts.name_attr,
-            facts.href_path,
-            row_key(facts.row_key),
-        ]
-    )[:32]
+    return _digest(["identity-1", *identity_key(facts)])[:32]
 
 
 def fingerprint_id(facts: ElementFacts) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
-from playwright.async_api import Error, Frame, Page, Response
+from playwright.async_api import BrowserContext, Error, Frame, Page, Response, Route
 
 from nova_mcp.browser.channel import PageChannel
 from nova_mcp.hosts import is_ip
@@ -19,7 +19,7 @@ from nova_mcp.policy import (
     judge_file_path,
     judge_url,
 )
-from nova_mcp.urls import page_host, page_port
+from nova_mcp.urls import page_host, page_origin, page_port
 
 BLANK = "about:blank"
 # A new process may have to start for the empty page.
@@ -31,6 +31,12 @@ MAX_HOPS = 50
 ERROR_PAGE = "chrome-error:"
 _DOCUMENTS = {"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]}
 
+_UNTRACED = Denied(
+    "policy.private_network",
+    "Where the page of this popup came from could not be found out, so it was emptied.",
+    "Open its address with nova.navigate.",
+)
+
 
 def judge_target(url: str, policy: NavigationPolicy) -> Verdict:
     """The policy's verdict, with links on the disk resolved before a file is judged."""
@@ -38,6 +44,25 @@ def judge_target(url: str, policy: NavigationPolicy) -> Verdict:
     if path is not None:
         return judge_file_path(os.path.realpath(path), policy)
     return judge_url(url, policy)
+
+
+async def filter_requests(context: BrowserContext, policy: NavigationPolicy) -> None:
+    """Judge everything the pages of a context ask for, frames of other processes included, before it leaves."""
+
+    async def judge(route: Route) -> None:
+        verdict = judge_target(route.request.url, policy)
+        # Pages carry pictures and scripts in addresses of their own making; those reach nobody.
+        inline = route.request.url.startswith(("data:", "blob:"))
+        try:
+            if inline or isinstance(verdict, Allowed):
+                await route.fallback()
+            else:
+                await route.abort("blockedbyclient")
+        except Error:
+            # The page is gone, and with it whatever it asked for.
+            return
+
+    await context.route("**/*", judge)
 
 
 class NavigationGuard:
@@ -66,8 +91,31 @@ class NavigationGuard:
         self._page.on("framenavigated", self._on_moved)
         self._channel.cdp.on("Fetch.requestPaused", self._on_paused)
         await self._channel.send("Fetch.enable", _DOCUMENTS)
-        if isinstance(verdict := judge_target(self._page.url or BLANK, self.policy), Denied):
+        url = self._page.url or BLANK
+        if isinstance(verdict := judge_target(url, self.policy), Denied):
             await self._refuse(verdict)
+        elif self._needs_address(url):
+            await self._check_arrived(url)
+
+    async def _check_arrived(self, url: str) -> None:
+        """A popup can be older than its guard: where its page came from is looked up before anything is read of it."""
+        self._hold()
+        origins: set[str | None] = set()
+        try:
+            for request in await self._page.requests():
+                answer = await request.response() if request.is_navigation_request() else None
+                if answer is None or answer.frame.parent_frame is not None:
+                    continue
+                origins.add(page_origin(answer.url))
+                if isinstance(verdict := await self._judge_server(answer), Denied):
+                    await self._refuse(verdict)
+                    return
+        except Error:
+            origins.clear()
+        if page_origin(url) in origins:
+            self._release()
+        else:
+            await self._refuse(_UNTRACED)
 
     def reset(self) -> None:
         """A new navigation begins: what an earlier one did is no longer news."""
@@ -129,10 +177,16 @@ class NavigationGuard:
 
     # -- the address behind the name
 
-    def _expect_address(self, url: str) -> None:
+    def _needs_address(self, url: str) -> bool:
+        """Whether only the server's address can tell what a name means."""
         host = page_host(url)
+        if host is None or is_ip(host):
+            return False
+        return self.policy.private_network != "lan" or page_port(url) in self.policy.own_ports
+
+    def _expect_address(self, url: str) -> None:
         self._address_checked = False
-        if host is None or is_ip(host) or self.policy.private_network == "lan":
+        if not self._needs_address(url):
             self._stop_listening()
         elif not self._listening:
             self._listening = True
@@ -147,12 +201,10 @@ class NavigationGuard:
         try:
             if not response.request.is_navigation_request() or response.frame.parent_frame is not None:
                 return
-            address = await response.server_addr()
+            verdict = await self._judge_server(response)
         except Error:
             self._release()
             return
-        ip = address.get("ipAddress", "") if address else ""
-        verdict = judge_address(ip.strip("[]"), self.policy, page_port(response.url)) if ip else Allowed()
         if isinstance(verdict, Denied):
             self._note(verdict)
             await self._refuse(verdict)
@@ -160,6 +212,11 @@ class NavigationGuard:
             self._address_checked = True
             self._stop_listening()
             self._release()
+
+    async def _judge_server(self, response: Response) -> Allowed | Denied:
+        address = await response.server_addr()
+        ip = address.get("ipAddress", "") if address else ""
+        return judge_address(ip.strip("[]"), self.policy, page_port(response.url)) if ip else Allowed()
 
     # -- refusing
 

@@ -44,6 +44,21 @@ def take_hold(path: Path) -> Hold | HeldBy:
     return Hold(descriptor)
 
 
+def held_now(path: Path) -> bool:
+    """Whether a process holds the file; found out by trying, so whoever takes it this very moment has to try again."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        _lock(descriptor)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _pid(text: bytes) -> int | None:
     word = text.strip()
     return int(word) if word.isdigit() else None

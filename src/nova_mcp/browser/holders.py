@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nova_mcp.browser.seen import SeenElement, answer, read_element
+from nova_mcp.browser.seen import Answer, SeenElement, answer, read_element
 from nova_mcp.observation.model import Json
 
 if TYPE_CHECKING:
@@ -21,11 +21,14 @@ class Placed:
     holders: tuple[str, ...] = ()
     covered: bool = False
     blocker: SeenElement | None = None
+    # The layer of the page that the frame stands in, and the frame whose document that is.
+    layer: tuple[str, Answer] | None = None
 
 
 async def place(channel: "PageChannel", frame_id: str | None, x: float, y: float, *, arm: bool = False) -> Placed:
     """Follow a point out of its frame; each holder says what covers it and, when armed, lets nothing else be hit."""
     holders: list[str] = []
+    layer: tuple[str, Answer] | None = None
     inner = frame_id
     while inner is not None and inner != channel.frame_id and len(holders) < MAX_DEPTH:
         question: Json = {"x": x, "y": y, "arm": arm}
@@ -33,10 +36,12 @@ async def place(channel: "PageChannel", frame_id: str | None, x: float, y: float
         told = answer(raw)
         x, y = told["x"], told["y"]
         holders.append(inner)
+        if told.get("layer") is not None:
+            layer = (inner, told["layer"])
         if told["covered"]:
             blocker = None if told["blocker"] is None else read_element(told["blocker"], _spelled(channel, inner))
             return Placed(x, y, tuple(holders), covered=True, blocker=blocker)
-    return Placed(x, y, tuple(holders))
+    return Placed(x, y, tuple(holders), layer=layer)
 
 
 def _spelled(channel: "PageChannel", frame_id: str) -> str:

@@ -35,13 +35,24 @@ class NavigationSeen:
     at_ms: float
 
 
-@dataclass(frozen=True, slots=True)
+DownloadState: TypeAlias = Literal["running", "completed", "cancelled", "failed", "not_saved"]
+
+
+@dataclass(slots=True, eq=False)
 class DownloadSeen:
-    """A file the page started to hand over; `state` says what became of it."""
+    """A file the page started to hand over; `state` follows it until it has arrived or was given up."""
 
     file_name: str
     url: str
-    state: Literal["cancelled"] = "cancelled"
+    state: DownloadState = "running"
+    bytes: int = 0
+    sha256: str | None = None
+    mime_type: str = ""
+    path: str | None = None
+    # Why it was not kept.
+    note: str | None = None
+    # An answer has named it already.
+    told: bool = False
 
 
 @dataclass(slots=True)
@@ -56,6 +67,7 @@ class RequestSeen:
     status: int | None = None
     failed: bool = False
     main_document: bool = False
+    content_type: str = ""
 
     @property
     def pending(self) -> bool:
@@ -166,6 +178,8 @@ class HostWindow:
     def _on_response(self, response: Response) -> None:
         if (seen := self._by_request.get(response.request)) is not None:
             seen.status = response.status
+            if seen.resource_type == "document":
+                seen.content_type = response.headers.get("content-type", "")
             if seen.main_document:
                 self._on_status(response.status)
             self.note()

@@ -12,6 +12,7 @@ from nova_mcp.browser.acting import PRESS_MS, Acted, Manner, Scene, gone, perfor
 from nova_mcp.browser.channel import DocumentChanged
 from nova_mcp.browser.commit_points import Trigger
 from nova_mcp.browser.holders import place
+from nova_mcp.browser.layers import seen_out
 from nova_mcp.browser.locate import Locator, Purpose, obstructed, read_acting
 from nova_mcp.browser.seen import answer, read_element
 from nova_mcp.browser.steady import navigating
@@ -35,7 +36,7 @@ class Press:
 
 async def click(tab: "Tab", locator: Locator, press: Press, manner: Manner, ports: Ports) -> Acted:
     """Click exactly one element, or nothing."""
-    return await perform(tab, locator, _Click(locator, press), manner, ports)
+    return await seen_out(tab, await perform(tab, locator, _Click(locator, press), manner, ports))
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,9 @@ class Keeper:
         """The sandbox is deleted: nothing of it stays on disk."""
         async with self._saving:
             await anyio.to_thread.run_sync(self._files.remove, self.state.sandbox_ref)
-        self.release()
+            self.release()
+            # Some systems keep a file as long as it is held.
+            await anyio.to_thread.run_sync(self._files.remove, self.state.sandbox_ref)
 
     def release(self) -> None:
         self._hold.release()

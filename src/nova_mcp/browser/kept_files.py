@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nova_mcp.browser.hold import HeldBy, Hold, take_hold
+from nova_mcp.browser.hold import HeldBy, Hold, held_now, take_hold
 from nova_mcp.browser.kept_state import KeptState, from_json, to_json
 
 log = logging.getLogger(__name__)
 
 FOLDER = "sandboxes"
 STATE_FILE = "state.json"
-LOCK_FILE = "first.lock"
+FIRST_LOCK = "first.lock"
+LOCK_FILE = "lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,14 @@ class Taken:
 
 
 class KeptFiles:
-    """The kept sandbox of one data folder; everything but `take` is for its holder."""
+    """The kept sandboxes of one data folder; what changes a file is for the holder of its sandbox."""
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir / FOLDER
 
     def take(self) -> Taken | HeldBy:
-        match take_hold(self._folder / LOCK_FILE):
+        """Hold the first sandbox, whatever is kept of it."""
+        match take_hold(self._folder / FIRST_LOCK):
             case HeldBy() as other:
                 return other
             case hold:
@@ -45,8 +47,57 @@ class KeptFiles:
                     raise
 
     def _newest(self) -> KeptState | None:
-        states = [state for path in self._folder.glob(f"*/{STATE_FILE}") if (state := self._read(path)) is not None]
+        found = [state for path in self._paths() if (state := self._read(path)) is not None]
+        states = [state for state in found if state.first]
         return max(states, key=lambda state: (state.saved_at_ms, state.sandbox_ref), default=None)
+
+    def _paths(self) -> list[Path]:
+        return sorted(self._folder.glob(f"*/{STATE_FILE}"))
+
+    # -- the others, each with a lock of its own
+
+    def count(self) -> int:
+        return len(self._paths())
+
+    def look(self, principal: str) -> list[KeptState]:
+        """Everything kept for a principal, read without holding it; what can't be read is left to its holder."""
+        found: list[KeptState] = []
+        for path in self._paths():
+            try:
+                state = from_json(json.loads(path.read_text(encoding="utf-8")))
+            except (OSError, ValueError, RecursionError):
+                continue
+            if state.principal == principal and state.sandbox_id is not None and state.sandbox_ref == path.parent.name:
+                found.append(state)
+        return found
+
+    def hold_new(self, sandbox_ref: str) -> Hold:
+        """Hold a sandbox that nobody else can know of yet."""
+        match take_hold(self._folder / sandbox_ref / LOCK_FILE):
+            case HeldBy():
+                raise FileExistsError(f"the sandbox {sandbox_ref} exists already")
+            case hold:
+                return hold
+
+    def take_other(self, sandbox_ref: str) -> Taken | HeldBy | None:
+        """Hold one that was made on purpose; nothing when it was deleted meanwhile or can't be read."""
+        folder = self._folder / sandbox_ref
+        if not (folder / STATE_FILE).exists():
+            return None
+        match take_hold(folder / LOCK_FILE):
+            case HeldBy() as other:
+                return other
+            case hold:
+                state = self._read(folder / STATE_FILE) if (folder / STATE_FILE).exists() else None
+                if state is None:
+                    hold.release()
+                    return None
+                return Taken(hold, state)
+
+    def is_held(self, state: KeptState) -> bool:
+        """Whether somebody has it now."""
+        path = self._folder / FIRST_LOCK if state.first else self._folder / state.sandbox_ref / LOCK_FILE
+        return path.exists() and held_now(path)
 
     def _read(self, path: Path) -> KeptState | None:
         try:

@@ -7,6 +7,8 @@ from typing import Any, Final, cast
 from playwright.async_api import StorageState
 from pydantic import BaseModel, ConfigDict, Field
 
+from nova_mcp.browser.sandbox_traits import PLAIN, Traits
+
 VERSION: Final = 1
 MAX_SESSION_CHARS: Final = 1_000_000
 
@@ -25,6 +27,9 @@ class KeptState:
     storage: StorageState = field(default_factory=lambda: StorageState(cookies=[], origins=[]), repr=False)
     sessions: Sessions = field(default_factory=dict, repr=False)
     urls: tuple[str, ...] = ()
+    # The one that everybody gets who asks for none; others were made on purpose and have traits of their own.
+    first: bool = True
+    traits: Traits = PLAIN
 
     def same_content(self, other: "KeptState") -> bool:
         return replace(self, saved_at_ms=0) == replace(other, saved_at_ms=0)
@@ -52,6 +57,24 @@ class _Storage(BaseModel):
     origins: list[_Origin]
 
 
+class _Size(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    width: int = Field(ge=320, le=3840)
+    height: int = Field(ge=240, le=2160)
+
+
+class _Traits(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = None
+    purpose: str | None = None
+    account_label: str | None = Field(None, alias="accountLabel")
+    locale: str | None = None
+    timezone: str | None = None
+    viewport: _Size | None = None
+
+
 class _File(BaseModel):
     """The file as it is written; the driver's own part may grow with its version."""
 
@@ -66,10 +89,34 @@ class _File(BaseModel):
     storage: _Storage
     sessions: dict[str, dict[str, str]]
     urls: tuple[str, ...]
+    first: bool = True
+    traits: _Traits | None = None
+
+
+def _traits_json(traits: Traits) -> dict[str, Any]:
+    size = traits.viewport
+    told = {
+        "name": traits.name,
+        "purpose": traits.purpose,
+        "accountLabel": traits.account_label,
+        "locale": traits.locale,
+        "timezone": traits.timezone,
+        "viewport": None if size is None else {"width": size[0], "height": size[1]},
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _read_traits(read: _Traits | None) -> Traits:
+    if read is None:
+        return PLAIN
+    size = None if read.viewport is None else (read.viewport.width, read.viewport.height)
+    return Traits(read.name, read.purpose, read.account_label, read.locale, read.timezone, size)
 
 
 def to_json(state: KeptState) -> dict[str, Any]:
-    return {
+    # The first sandbox is written without the newer entries, so that an older Nova can still read it.
+    newer = {} if state.first else {"first": False, "traits": _traits_json(state.traits)}
+    return newer | {
         "v": VERSION,
         "sandboxRef": state.sandbox_ref,
         "sandboxId": state.sandbox_id,
@@ -94,6 +141,8 @@ def from_json(body: object) -> KeptState:
         storage=cast(StorageState, read.storage.model_dump(mode="json")),
         sessions=read.sessions,
         urls=read.urls,
+        first=read.first,
+        traits=_read_traits(read.traits),
     )
 
 

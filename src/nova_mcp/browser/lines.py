@@ -1,5 +1,6 @@
 """One line per element: page text in it is quoted, escaped and short, so that it can never pass for anything else."""
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -46,6 +47,9 @@ def shorten(text: str, limit: int) -> str:
 
 def escape(text: str) -> str:
     """Page text safe inside double quotes on one line."""
+    # Whatever is unsafe is not printable either, and most text is printable.
+    if text.isprintable():
+        return text.replace("\\", "\\\\").replace('"', '\\"') if '"' in text or "\\" in text else text
     return "".join(_SHORT.get(c) or (_code(c) if _is_unsafe(c) else c) for c in text)
 
 
@@ -55,11 +59,22 @@ def quoted(text: str, limit: int) -> str:
 
 def one_line(text: str, limit: int) -> str:
     """Text shown without quotes, such as a selector or an address: breaks and controls become codes."""
+    if text.isprintable():
+        return shorten(text, limit)
     return shorten("".join(_code(c) if _is_unsafe(c) else c for c in text), limit)
 
 
+@functools.lru_cache(maxsize=8192)
+def _names_generated(selector: str) -> bool:
+    return selector_class(selector) == "fragile"
+
+
 def is_fragile(found: Found) -> bool:
-    return found.kind in _FRAGILE_KINDS or selector_class(found.selector) == "fragile"
+    return found.kind in _FRAGILE_KINDS or _names_generated(found.selector)
+
+
+def is_plain_role(role: str) -> bool:
+    return _PLAIN_ROLE.fullmatch(role) is not None
 
 
 def shown_selector(found: Found | None) -> str:
@@ -76,7 +91,7 @@ def ordered_flags(flags: Iterable[str], frame: str = "") -> tuple[str, ...]:
 
 def element_line(ref: str, element: SeenElement, found: Found | None, extra_flags: Iterable[str] = ()) -> str:
     """`e12 button "Save" ="draft" #save [commit]`."""
-    role = element.facts.role if _PLAIN_ROLE.fullmatch(element.facts.role) else "generic"
+    role = element.facts.role if is_plain_role(element.facts.role) else "generic"
     flags = {*element.flags, *extra_flags}
     if found is not None and is_fragile(found):
         flags.add("fragile")

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import anyio
 
+from nova_mcp.browser.blocker_rules import BlockerKind, Label
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.elements import ElementFacts, fingerprint_id
 from nova_mcp.browser.holders import Placed, place
 from nova_mcp.browser.lines import element_line, quoted
-from nova_mcp.browser.perception import selectors_for
+from nova_mcp.browser.looking import selectors_for
 from nova_mcp.browser.rules import RefRefused, UseNode, resolve_ref
 from nova_mcp.browser.seen import (
     Answer,
@@ -104,10 +105,21 @@ class Prepared:
     frame_id: str | None
     rebound: bool = False
     drift: Literal["name"] | None = None
+    layer: "LayerAt | None" = None
 
     @property
     def fingerprint(self) -> str:
         return fingerprint_id(self.acting.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerAt:
+    """The layer over the page that an element stands in; `label` is what the element does there."""
+
+    frame_id: str | None
+    node: int
+    kind: BlockerKind
+    label: Label
 
 
 async def prepare(tab: "Tab", locator: Locator, timeout_ms: int, purpose: Purpose = "click") -> Prepared:
@@ -250,7 +262,18 @@ async def _prepared(tab: "Tab", locator: Locator, target: Target, told: Answer, 
         frame_id=target.frame_id,
         rebound=target.rebound,
         drift=target.drift,
+        layer=_layer(target, told, placed),
     )
+
+
+def _layer(target: Target, told: Answer, placed: Placed) -> LayerAt | None:
+    """A frame inside a layer belongs to it, whatever stands around the element in the frame's own document."""
+    own: Answer | None = told.get("layer")
+    frame_id, raw = placed.layer if placed.layer is not None else (target.frame_id, own)
+    if raw is None:
+        return None
+    label: Label = raw["label"] if placed.layer is None or own is None else own["label"]
+    return LayerAt(frame_id, raw["node"], raw["kind"], label)
 
 
 def read_acting(raw: Answer, frame: str) -> tuple[SeenElement, SeenForm | None]:
@@ -322,9 +345,20 @@ async def _not_ready(tab: "Tab", locator: Locator, told: Answer, frame: str) -> 
     return Precondition(reason, f"{locator.spoken} {what}.", hint, stage="actionability")
 
 
+async def _named_blocker(tab: "Tab", blocker: SeenElement) -> dict[str, Json]:
+    (shown,) = await described(tab, [blocker])
+    by: dict[str, Json] = dict(shown) if isinstance(shown, dict) else {}
+    with suppress(DocumentChanged, PageScriptError, Unavailable, NotFound):
+        question: Json = {"node": blocker.node}
+        kind = await tab.channel.ask("blockerKindOf", question, frame_id=blocker.facts.frame or None)
+        if kind is not None:
+            by["blockerKind"] = kind
+    return by
+
+
 async def obstructed(tab: "Tab", locator: Locator, blocker: SeenElement | None) -> Precondition:
     """Something lies above the element; it is named, and it was not touched."""
-    by = (await described(tab, [blocker]))[0] if blocker is not None else None
+    by = None if blocker is None else await _named_blocker(tab, blocker)
     return Precondition(
         "action.obstructed",
         f"{locator.spoken} is covered by another element.",

@@ -299,9 +299,17 @@ class Navigation:
             downloads=tuple(window.downloads),
             new_tabs=tuple(window.new_tabs),
             popups_closed=window.popups_closed,
-            warnings=self.warnings,
+            warnings=self._warned(),
             details={"hostBusy": True} if facts.busy else {},
         )
+
+    def _warned(self) -> tuple[str, ...]:
+        """Warnings about the address that was asked for and, if another one stands there now, about that."""
+        match judge_target(self.tab.url, self.tab.guard.policy):
+            case Allowed(warnings=found):
+                return tuple(dict.fromkeys((*self.warnings, *(warning.code for warning in found))))
+            case _:
+                return self.warnings
 
 
 def _chain(response: Response | None) -> tuple[str, ...]:

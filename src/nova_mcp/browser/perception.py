@@ -2,357 +2,237 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from nova_mcp.browser.commit_check import previewed
-from nova_mcp.browser.commit_points import CommitPoint
-from nova_mcp.browser.lines import element_line, one_line, quoted
-from nova_mcp.browser.refs import Perception, Snapshot, structure_hash
-from nova_mcp.browser.rules import Group, by_score, in_viewport, longest_that_fits, pack
+import anyio
+
+from nova_mcp.browser.channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.composing import (
+    CHEAPEST_LINE,
+    Ranking,
+    View,
+    compose,
+    compose_delta,
+    layer_elements,
+    layer_lines,
+    rank,
+    shown_auth,
+    shown_blockers,
+    within,
+)
+from nova_mcp.browser.delta import Changes, changes
+from nova_mcp.browser.form_analysis import ControlDetails, compose_forms, fields_of, read_details
+from nova_mcp.browser.held import Held
+from nova_mcp.browser.lines import element_line, one_line
+from nova_mcp.browser.locate import Locator, find
+from nova_mcp.browser.looking import LookRequest, look, selectors_for
+from nova_mcp.browser.perceive_report import (
+    MAX_TITLE,
+    MAX_URL,
+    DeltaUnavailable,
+    PerceiveMode,
+    PerceiveReport,
+    ResolvedRef,
+)
+from nova_mcp.browser.ranking import by_score
+from nova_mcp.browser.refs import Perception, Snapshot
+from nova_mcp.browser.resolving import resolve_refs
 from nova_mcp.browser.seen import (
     Answer,
     Found,
     Scan,
     SeenElement,
-    SeenLayer,
-    SeenPage,
+    Spot,
     answer,
+    read_auth_surface,
+    read_blockers,
     read_element,
-    read_found,
     read_layers,
     read_page,
-    read_scan,
 )
 from nova_mcp.browser.steady import on_one_document
 from nova_mcp.clock import Ports
+from nova_mcp.errors import NovaError
 from nova_mcp.observation.model import Json
-from nova_mcp.tokens import estimate_tokens, fit_tokens
 
 if TYPE_CHECKING:
     from nova_mcp.browser.tab import Tab
 
-__all__ = ["PageFacts", "PerceiveReport", "PerceiveRequest", "Perception", "page_facts", "perceive"]
+__all__ = ["PerceiveReport", "PerceiveRequest", "Perception", "active_line", "perceive", "selectors_for"]
 
-PerceiveMode: TypeAlias = Literal["summary", "state"]
-More: TypeAlias = Literal["scroll", "pagination", "loadMore"]
-
-MAX_URL: Final = 300
-MAX_TITLE: Final = 120
-MAX_COMMIT_POINTS: Final = 8
-MAX_HEADINGS: Final = 40
-MAX_LANDMARKS: Final = 20
 STATE_TOKENS: Final = 250
-# A line costs at least this much, so no more than budget ÷ this can ever be shown.
-_CHEAPEST_LINE: Final = 11
+# Questions that are put at once wait for each other in the page; the first one tells whether it answers at all.
+IN_LINE_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class PerceiveRequest:
+    """How to look and how much to say; `since_rev` asks for what changed since an earlier look."""
+
     mode: PerceiveMode = "summary"
     max_tokens: int = 1200
     visible_only: bool = True
+    since_rev: int | None = None
+    scope: Locator | None = None
+    deep: bool = False
+    resolve: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ShownElement:
-    """One element of the answer."""
+class _Looked:
+    """One look, and everything its answer needs of the page it was taken of."""
 
-    ref: str
-    line: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShownCommit:
-    """A control that needs a contract."""
-
-    ref: str
-    name: str
-    kind: str
-    why: str
-    suggested_tool: str
-
-
-@dataclass(frozen=True, slots=True)
-class Completeness:
-    shown: int
-    total: int
-    scan_truncated: bool = False
-    more: More | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PerceiveReport:
-    """A perceived page; `text()` is what the budget counts."""
-
-    perception_id: str
-    target_id: str
-    rev: int
-    page_epoch: int
-    page: SeenPage
-    url: str
-    title: str
-    mode: PerceiveMode
-    max_tokens: int
-    elements: tuple[ShownElement, ...] = ()
-    dialogs: tuple[str, ...] = ()
-    commit_points: tuple[ShownCommit, ...] = ()
-    commit_point_total: int = 0
-    headings: tuple[str, ...] = ()
-    landmarks: tuple[str, ...] = ()
-    behind_modal: int = 0
-    active_element: str | None = None
-    completeness: Completeness | None = None
-    structure_hash: str = ""
-    navigated_during_call: bool = False
-
-    def text(self) -> str:
-        return "\n".join(report_lines(self))
-
-    @property
-    def est_tokens(self) -> int:
-        return estimate_tokens(self.text())
-
-
-def report_lines(report: PerceiveReport) -> list[str]:
-    """The answer as an agent reads it."""
-    lines = [f"{report.target_id} rev {report.rev} {quoted(report.title, MAX_TITLE)} {one_line(report.url, MAX_URL)}"]
-    if report.page.ready_state != "complete":
-        lines.append(f"loading: {report.page.ready_state}")
-    lines.extend(f"dialog {line}" for line in report.dialogs)
-    if report.commit_points:
-        named = " ".join(f"{point.ref}={point.kind}" for point in report.commit_points)
-        rest = report.commit_point_total - len(report.commit_points)
-        lines.append(f"commit points: {named}" + (f" and {rest} more" if rest else ""))
-    if report.active_element:
-        lines.append(f"focus {report.active_element}")
-    lines.extend(element.line for element in report.elements)
-    lines.extend(report.headings)
-    if report.landmarks:
-        lines.append(f"landmarks: {', '.join(report.landmarks)}")
-    if report.behind_modal:
-        lines.append(f"behind the dialog: {report.behind_modal}")
-    lines.extend(_completeness_line(report.completeness))
-    return lines
-
-
-def _completeness_line(completeness: Completeness | None) -> list[str]:
-    if completeness is None:
-        return []
-    parts = []
-    if completeness.shown < completeness.total:
-        parts.append(f"shown {completeness.shown} of {completeness.total}")
-    if completeness.scan_truncated:
-        parts.append("scan truncated")
-    if completeness.more:
-        parts.append(f"more by {completeness.more}")
-    return [", ".join(parts)] if parts else []
+    scan: Scan
+    view: tuple[object, ...]
+    ranking: Ranking
+    selectors: Mapping[Spot, Found | None]
+    details: Mapping[Spot, ControlDetails]
+    named: Sequence[SeenElement]
+    old: Snapshot | None = None
+    changed: Changes | None = None
 
 
 async def perceive(tab: "Tab", request: PerceiveRequest, ports: Ports) -> PerceiveReport:
     """Look at the page once and report the best of it."""
+    resolved = await resolve_refs(tab, request.resolve)
     if request.mode == "state":
-        return await _perceive_state(tab, request)
-    question: Json = {"visibleOnly": request.visible_only}
-
-    async def look() -> tuple[Scan, _Ranking, Mapping[int, Found | None]]:
-        scan = read_scan(answer(await tab.channel.ask("summary", question)))
-        ranking = _ranked(scan, request.max_tokens)
-        return scan, ranking, await selectors_for(tab, ranking.elements)
-
-    (scan, ranking, selectors), moved = await on_one_document(tab, look)
-    snapshot = tab.perception.note(tab.target_id, scan, tab.page_epoch, ports.clock.now_ms())
+        return await _perceive_state(tab, request, resolved)
+    now_ms = ports.clock.now_ms()
+    looked, moved = await on_one_document(tab, lambda: _look(tab, request, now_ms))
+    snapshot = tab.perception.note(tab.target_id, looked.scan, tab.page_epoch, now_ms, looked.view)
     tab.rev = snapshot.rev
-    tab.title = scan.page.title
+    tab.title = looked.scan.page.title
     tab.perceived_epoch = tab.page_epoch
-    names = tab.perception.assign(ranking.elements, scan.page.url, tab.page_epoch, scan.elements, selectors)
-    by_node = dict(zip((e.node for e in ranking.elements), names, strict=True))
-    view = _View(snapshot, ranking, by_node, selectors)
-    return replace(_compose(tab, view, request), navigated_during_call=moved)
-
-
-async def selectors_for(tab: "Tab", elements: Sequence[SeenElement]) -> dict[int, Found | None]:
-    """A selector for each element, checked in the page to mean that element alone."""
-    if not elements:
-        return {}
-    nodes = [element.node for element in elements]
-    found = await tab.channel.ask("selectors", {"nodes": list(nodes)}, frame_id=elements[0].facts.frame or None)
-    rows: list[Answer | None] = found if isinstance(found, list) else []  # type: ignore[assignment]
-    return {node: read_found(row) for node, row in zip(nodes, rows, strict=True)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranking:
-    """What could be shown, best first, and what of the page commits something."""
-
-    elements: Sequence[SeenElement]
-    commits: Mapping[int, CommitPoint]
-    behind_modal: int
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    snapshot: Snapshot
-    ranking: _Ranking
-    names: Mapping[int, str]
-    selectors: Mapping[int, Found | None]
-
-    @property
-    def scan(self) -> Scan:
-        return self.snapshot.scan
-
-    @property
-    def ranked(self) -> Sequence[SeenElement]:
-        return self.ranking.elements
-
-
-def _reachable(scan: Scan) -> list[SeenElement]:
-    """Elements that are not shut off by a modal dialog."""
-    if any(layer.modal for layer in scan.layers):
-        return [element for element in scan.elements if element.in_modal]
-    return list(scan.elements)
-
-
-def _commits(elements: Sequence[SeenElement], scan: Scan) -> dict[int, CommitPoint]:
-    points = ((element.node, previewed(element, scan.forms)) for element in elements)
-    return {node: point for node, point in points if point is not None}
-
-
-def _ranked(scan: Scan, max_tokens: int) -> _Ranking:
-    """Everything that could possibly be shown: commit points first, then by score."""
-    reachable = _reachable(scan)
-    ordered = by_score(reachable, scan.page.viewport)
-    commits = _commits(reachable, scan)
-    most = max_tokens // _CHEAPEST_LINE
-    first = [element for element in ordered if element.node in commits]
-    rest = [element for element in ordered if element.node not in commits]
-    shown = [*first[: max(MAX_COMMIT_POINTS, most)], *rest[:most]]
-    return _Ranking(shown, commits, len(scan.elements) - len(reachable))
-
-
-def _line(view: _View, element: SeenElement, commits: Mapping[int, CommitPoint]) -> str:
-    extra = []
-    if element.node in commits:
-        extra.append("commit")
-    if not in_viewport(element.box, view.scan.page.viewport):
-        extra.append("offscreen")
-    return element_line(view.names[element.node], element, view.selectors.get(element.node), extra)
-
-
-def _shown_commits(view: _View, commits: Mapping[int, CommitPoint]) -> tuple[ShownCommit, ...]:
-    chosen = [element for element in view.ranked if element.node in commits][:MAX_COMMIT_POINTS]
-    return tuple(
-        ShownCommit(
-            view.names[e.node],
-            e.facts.name[:60],
-            commits[e.node].kind,
-            commits[e.node].why,
-            commits[e.node].suggested_tool,
-        )
-        for e in chosen
+    if request.scope is None:
+        tab.blockers.note(tab.page_epoch, looked.scan.blockers)
+    names = tab.perception.name(snapshot, looked.named, looked.selectors)
+    view = View(
+        tab.target_id, snapshot, looked.ranking, names, looked.selectors, resolved, _unavailable(request, looked)
     )
+    return replace(_composed(view, looked, request), navigated_during_call=moved)
 
 
-def _compose(tab: "Tab", view: _View, request: PerceiveRequest) -> PerceiveReport:
-    scan = view.scan
-    commits = view.ranking.commits
-    lines = {view.names[e.node]: _line(view, e, commits) for e in view.ranked}
-    headings = tuple(f"h{h.level} {quoted(h.text, 80)}" for h in scan.headings[:MAX_HEADINGS])
-    bare = PerceiveReport(
-        perception_id=view.snapshot.perception_id,
-        target_id=tab.target_id,
-        rev=view.snapshot.rev,
-        page_epoch=view.snapshot.epoch,
-        page=scan.page,
-        url=one_line(scan.page.url, MAX_URL),
-        title=scan.page.title[:MAX_TITLE],
-        mode=request.mode,
-        max_tokens=request.max_tokens,
-        dialogs=_layer_lines(scan.layers),
-        commit_points=_shown_commits(view, commits),
-        commit_point_total=len(commits),
-        behind_modal=view.ranking.behind_modal,
-        completeness=Completeness(0, max(scan.total, len(scan.elements)), scan.truncated, _more(scan)),
-        structure_hash=structure_hash(scan),
-    )
-    landmarks = tuple(
-        mark.role + (f" {quoted(mark.name, 30)}" if mark.name else "") for mark in scan.landmarks[:MAX_LANDMARKS]
-    )
-    return _fill(_within(bare), view, lines, (headings, landmarks))
+async def _look(tab: "Tab", request: PerceiveRequest, now_ms: int) -> _Looked:
+    """The look itself, and beside it what lies over the page: the page works on one while the other is read."""
+    looked, around = Held[_Looked](), Held[Answer]()
+
+    async def look_inside() -> None:
+        await looked.hold(lambda: _look_inside(tab, request, now_ms))
+        if looked.failed:
+            asking.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as asking:
+        asking.start_soon(look_inside)
+        asking.start_soon(around.hold, lambda: _around(tab))
+    seen, told = looked.value(), around.value()
+    scan = replace(seen.scan, auth=read_auth_surface(told["auth"]), blockers=read_blockers(told))
+    seen = replace(seen, scan=scan, named=[*layer_elements(scan), *seen.named])
+    return await _with_layers(tab, seen, request) if request.mode == "modals" and scan.blockers else seen
 
 
-def _layer_lines(layers: Sequence[SeenLayer]) -> tuple[str, ...]:
-    return tuple(f"{layer.role} {quoted(layer.name, 60)}{' modal' if layer.modal else ''}" for layer in layers)
+async def _with_layers(tab: "Tab", seen: _Looked, request: PerceiveRequest) -> _Looked:
+    """Layers that don't say they are dialogs are known only now."""
+    ranking = rank(seen.scan, request.mode, request.max_tokens)
+    more = [element for element in ranking.elements if element.spot not in seen.selectors]
+    selectors = {**seen.selectors, **await _selectors(tab, seen.scan, more)}
+    return replace(seen, ranking=ranking, named=[*seen.named, *more], selectors=selectors)
 
 
-def _more(scan: Scan) -> More | None:
-    return "scroll" if scan.page.below_px > 0 else None
+async def _around(tab: "Tab") -> Answer:
+    return answer(await tab.channel.ask("around", timeout_ms=IN_LINE_MS))
 
 
-def _within(report: PerceiveReport) -> PerceiveReport:
-    """The part that is never dropped must itself fit: long addresses and titles give way."""
-    for url_chars, title_chars in ((MAX_URL, MAX_TITLE), (150, 60), (80, 40), (40, 20)):
-        report = replace(report, url=one_line(report.url, url_chars), title=report.title[:title_chars])
-        if report.est_tokens <= report.max_tokens:
-            return report
-    return replace(report, dialogs=())
+async def _look_inside(tab: "Tab", request: PerceiveRequest, now_ms: int) -> _Looked:
+    order = LookRequest(request.visible_only, request.deep)
+    if request.scope is not None:
+        inside, frame_id = await find(tab, request.scope)
+        order = replace(order, within=inside.node, frame_id=frame_id)
+    scan = await look(tab, order)
+    ranking = rank(scan, request.mode, request.max_tokens)
+    old = None if request.since_rev is None else tab.perception.snapshot_of(request.since_rev, order.view, now_ms)
+    changed = None
+    named = list(ranking.elements)
+    if old is not None and old.epoch == tab.page_epoch:
+        changed = changes(old, tab.perception.unnoted(scan, tab.page_epoch))
+        commits = [element for element in ranking.elements if element.spot in ranking.commits]
+        named = [*commits, *_most_telling(changed, scan, request.max_tokens)]
+    details: dict[Spot, ControlDetails] = {}
+    if request.mode == "form_analysis":
+        fields = fields_of(scan.elements)[: request.max_tokens // CHEAPEST_LINE]
+        named = [*named, *fields]
+        details = await _details(tab, fields)
+    named = list({element.spot: element for element in named}.values())
+    return _Looked(scan, order.view, ranking, await _selectors(tab, scan, named), details, named, old, changed)
 
 
-def _fill(
-    bare: PerceiveReport, view: _View, lines: Mapping[str, str], outline: tuple[tuple[str, ...], tuple[str, ...]]
-) -> PerceiveReport:
-    headings, landmarks = outline
-    by_name = {view.names[e.node]: e for e in view.ranked}
-    commit_names = {point.ref for point in bare.commit_points}
-
-    def lines_where(*, dialog: bool, control: bool) -> tuple[str, ...]:
-        chosen = (n for n, e in by_name.items() if e.in_dialog is dialog and (dialog or e.is_control is control))
-        return tuple(lines[n] for n in sorted(chosen, key=lambda n: n not in commit_names))
-
-    # Reserved for the counts at the end, which grow with what is left out.
-    room = bare.max_tokens - bare.est_tokens - 20
-    packed = pack(
-        (
-            Group("dialogs", 0.30, lines_where(dialog=True, control=False)),
-            Group("ctas", 0.35, lines_where(dialog=False, control=False)),
-            Group("controls", 0.25, lines_where(dialog=False, control=True)),
-            Group("headings", 0.10, headings),
-            Group("landmarks", 0.0, landmarks),
-        ),
-        max(0, room),
-    )
-    kept = {*packed["dialogs"], *packed["ctas"], *packed["controls"]}
-    shown = tuple(ShownElement(name, line) for name, line in lines.items() if line in kept)
-    return _cut_to_fit(bare, shown, packed["headings"], packed["landmarks"])
+def _most_telling(changed: Changes, scan: Scan, max_tokens: int) -> list[SeenElement]:
+    most = max_tokens // CHEAPEST_LINE
+    return [*by_score(changed.added, scan.page.viewport)[:most], *by_score(changed.changed, scan.page.viewport)[:most]]
 
 
-def _cut_to_fit(
-    bare: PerceiveReport, shown: tuple[ShownElement, ...], headings: tuple[str, ...], landmarks: tuple[str, ...]
-) -> PerceiveReport:
-    """Estimates of parts do not add up exactly; the whole decides."""
-
-    def build(elements: int, heads: int) -> PerceiveReport:
-        completeness = replace(bare.completeness, shown=elements) if bare.completeness else None
-        marks = landmarks if heads == len(headings) else ()
-        return replace(
-            bare, elements=shown[:elements], headings=headings[:heads], landmarks=marks, completeness=completeness
-        )
-
-    whole = build(len(shown), len(headings))
-    if whole.est_tokens <= bare.max_tokens:
-        return whole
-    heads = longest_that_fits(len(headings), lambda n: build(len(shown), n).est_tokens <= bare.max_tokens)
-    if build(len(shown), heads).est_tokens <= bare.max_tokens:
-        return build(len(shown), heads)
-    return build(longest_that_fits(len(shown), lambda n: build(n, 0).est_tokens <= bare.max_tokens), 0)
+def _unavailable(request: PerceiveRequest, looked: _Looked) -> DeltaUnavailable | None:
+    if request.since_rev is None or looked.changed is not None:
+        return None
+    return "rev_unknown" if looked.old is None else "new_document"
 
 
-async def _perceive_state(tab: "Tab", request: PerceiveRequest) -> PerceiveReport:
-    raw, moved = await on_one_document(tab, lambda: tab.channel.ask("state"))
-    told = answer(raw)
-    page = read_page(told)
+def _composed(view: View, looked: _Looked, request: PerceiveRequest) -> PerceiveReport:
+    if looked.old is not None and looked.changed is not None:
+        return compose_delta(view, looked.old, looked.changed, request.mode, request.max_tokens)
+    if request.mode == "form_analysis":
+        return compose_forms(view, looked.details, request.max_tokens)
+    return compose(view, request.mode, request.max_tokens)
+
+
+def _by_frame(elements: Sequence[SeenElement]) -> dict[str, list[SeenElement]]:
+    groups: dict[str, list[SeenElement]] = {}
+    for element in elements:
+        groups.setdefault(element.facts.frame, []).append(element)
+    return groups
+
+
+async def _selectors(tab: "Tab", scan: Scan, elements: Sequence[SeenElement]) -> dict[Spot, Found | None]:
+    """A selector for each element, asked of the document it stands in; a frame that left has none."""
+    selectors: dict[Spot, Found | None] = {}
+    for frame, group in _by_frame(elements).items():
+        try:
+            found = await selectors_for(tab, group, scan.look_of(frame), IN_LINE_MS)
+        except (NovaError, DocumentChanged, PageScriptError):
+            if not frame:
+                raise
+            continue
+        selectors |= {(frame, node): one for node, one in found.items()}
+    return selectors
+
+
+async def _details(tab: "Tab", fields: Sequence[SeenElement]) -> dict[Spot, ControlDetails]:
+    details: dict[Spot, ControlDetails] = {}
+    for frame, group in _by_frame(fields).items():
+        nodes: list[Json] = [element.node for element in group]
+        told = await tab.channel.ask("controlDetails", {"nodes": nodes}, frame_id=frame or None)
+        rows = told if isinstance(told, list) else []
+        for element, row in zip(group, rows, strict=True):
+            if row is not None:
+                details[element.spot] = read_details(answer(row))
+    return details
+
+
+async def _perceive_state(tab: "Tab", request: PerceiveRequest, resolved: tuple[ResolvedRef, ...]) -> PerceiveReport:
+    async def glance() -> tuple[Answer, str | None]:
+        told = answer(await tab.channel.ask("state"))
+        return told, await active_line(tab, told)
+
+    (told, active), moved = await on_one_document(tab, glance)
+    page, blockers = read_page(told), read_blockers(told)
     tab.title = page.title
+    tab.blockers.note(tab.page_epoch, blockers)
+    layers = [one for blocker in blockers for one in (blocker.element, *blocker.controls.values())]
+    names = dict(
+        zip((one.spot for one in layers), tab.perception.assign(layers, page.url, tab.page_epoch), strict=True)
+    )
+    latest = tab.perception.snapshots[-1:]
     report = PerceiveReport(
-        perception_id="",
+        perception_id=latest[0].perception_id if latest and latest[0].epoch == tab.page_epoch else "",
         target_id=tab.target_id,
         rev=tab.rev,
         page_epoch=tab.page_epoch,
@@ -361,50 +241,21 @@ async def _perceive_state(tab: "Tab", request: PerceiveRequest) -> PerceiveRepor
         title=page.title[:MAX_TITLE],
         mode="state",
         max_tokens=min(request.max_tokens, STATE_TOKENS),
-        dialogs=_layer_lines(read_layers(told)),
-        active_element=await _active_line(tab, told),
+        dialogs=layer_lines(read_layers(told)),
+        blockers=shown_blockers(blockers, names),
+        auth=shown_auth(read_auth_surface(told["auth"])),
+        active_element=active,
+        resolved=resolved,
         navigated_during_call=moved,
     )
-    return _within(report)
+    return within(report, share=1)
 
 
-async def _active_line(tab: "Tab", told: Answer) -> str | None:
+async def active_line(tab: "Tab", told: Answer) -> str | None:
+    """The element that has the focus, with a ref."""
     if told["active"] is None:
         return None
     element = read_element(told["active"])
     selectors = await selectors_for(tab, [element])
     (name,) = tab.perception.assign([element], told["url"], tab.page_epoch, (element,), selectors)
     return element_line(name, element, selectors.get(element.node))
-
-
-@dataclass(frozen=True, slots=True)
-class PageFacts:
-    """What page_info tells about a document."""
-
-    page: SeenPage
-    title: str
-    active_element: str | None
-    frame_count: int
-    dom_nodes: int
-    rev: int
-    page_epoch: int
-    perceived_rev: int | None
-    navigated_during_call: bool
-
-
-async def page_facts(tab: "Tab") -> PageFacts:
-    raw, moved = await on_one_document(tab, lambda: tab.channel.ask("info"))
-    told = answer(raw)
-    page = read_page(told)
-    tab.title = page.title
-    return PageFacts(
-        page=page,
-        title=fit_tokens(page.title[:MAX_TITLE], 60),
-        active_element=await _active_line(tab, told),
-        frame_count=told["frameCount"],
-        dom_nodes=told["domNodes"],
-        rev=tab.rev,
-        page_epoch=tab.page_epoch,
-        perceived_rev=tab.perception.perceived_rev,
-        navigated_during_call=moved,
-    )

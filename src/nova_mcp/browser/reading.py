@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -21,6 +22,7 @@ ScopeUsed: TypeAlias = Literal["main", "page", "element"]
 _ANSWER_MS: Final = 10_000
 # A token has room for 512 characters; the place of a longer selector is taken by a ref.
 _TOKEN_SELECTOR: Final = 150
+_GATE_LIKE: Final = re.compile(r"(?:(?<=[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])|\A)!")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,11 @@ def _bad_token() -> InvalidParams:
         "continuationToken is not one that nova.read_text gave out.",
         "Call nova.read_text without it to start again.",
     )
+
+
+def as_page_text(text: str) -> str:
+    """Page text that stands below Nova's own lines: no line of it can pass for one of a gate, which begins with `!`."""
+    return _GATE_LIKE.sub(r"\\!", text)
 
 
 def content_hash(text: str) -> str:

@@ -3,7 +3,10 @@
 import logging
 import os
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -12,19 +15,25 @@ import anyio.to_thread
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Error, Playwright, async_playwright
 
+from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claims import is_live
 from nova_mcp.browser.discovery import Found, find_browser, this_machine
+from nova_mcp.browser.download_rules import DownloadLimits
+from nova_mcp.browser.downloads import Downloads
+from nova_mcp.browser.guard import filter_requests
 from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.kept_files import KeptFiles
 from nova_mcp.browser.leftovers import end_leftovers, write_note
 from nova_mcp.browser.page import load_bundle
-from nova_mcp.browser.sandboxes import Sandboxes
+from nova_mcp.browser.remote import connect, node_lost, shown_endpoint
+from nova_mcp.browser.sandboxes import Sandboxes, SandboxParts
 from nova_mcp.browser.target_journal import TargetJournal
 from nova_mcp.browser.targets import PageParts, Targets
 from nova_mcp.clock import Ports
 from nova_mcp.errors import Unavailable
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.settings import BrowserSettings
+from nova_mcp.storage.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +56,9 @@ class RuntimeInfo:
 
     browser: str | None
     version: str | None
-    headless: bool
-    chromium_sandbox: SandboxMode
+    # Not to be known of a browser somebody else started.
+    headless: bool | None
+    chromium_sandbox: SandboxMode | None
     remote: bool
 
 
@@ -77,6 +87,7 @@ class BrowserHome:
     server_id: str
     extra_args: tuple[str, ...] = ()
     keep_first: bool = False
+    download_limits: DownloadLimits | None = None
 
 
 class Browser:
@@ -89,15 +100,18 @@ class Browser:
         journal: TargetJournal,
         policy: NavigationPolicy,
         ports: Ports,
+        claims: ClaimBook | None = None,
     ) -> None:
         self._settings = settings
         self._home = home
         self._ports = ports
         self.policy = policy
         self.lag = HostLag(ports.clock.monotonic_ms)
-        kept = KeptFiles(home.data_dir) if home.keep_first else None
-        self.sandboxes = Sandboxes(self.start, journal, ports, settings.viewport, kept)
-        self.targets = Targets(self.sandboxes, journal, ports, PageParts(load_bundle(), policy, self.lag))
+        self.downloads = Downloads(home.data_dir, remote=settings.cdp_endpoint is not None, limits=home.download_limits)
+        self.sandboxes = Sandboxes(self.start, journal, ports, self._sandbox_parts())
+        self.claims = claims or ClaimBook(ports)
+        parts = PageParts(load_bundle(), policy, self.lag, self.downloads)
+        self.targets = Targets(self.sandboxes, journal, ports, parts, self.claims)
         self._starting = anyio.Lock()
         self._playwright: Playwright | None = None
         self._chromium: Chromium | None = None
@@ -105,6 +119,17 @@ class Browser:
         self._launches: deque[float] = deque(maxlen=MAX_RELAUNCHES + 1)
         self._note: Path | None = None
         self._used_ms = ports.clock.now_ms()
+        # The remote browser was there once; and it is not any more.
+        self._met_node = False
+        self.node_lost = False
+
+    def _sandbox_parts(self) -> SandboxParts:
+        settings, home = self._settings, self._home
+        parts = SandboxParts(settings.viewport, KeptFiles(home.data_dir), home.keep_first, self.downloads)
+        if not settings.filter_subresources:
+            return parts
+        # What a service worker fetches passes no filter.
+        return replace(parts, prepare=partial(filter_requests, policy=self.policy), service_workers=False)
 
     @property
     def running(self) -> bool:
@@ -112,12 +137,15 @@ class Browser:
 
     @property
     def info(self) -> RuntimeInfo:
+        version = None if self._chromium is None else self._chromium.version
+        if (endpoint := self._settings.cdp_endpoint) is not None:
+            return RuntimeInfo(shown_endpoint(endpoint), version, headless=None, chromium_sandbox=None, remote=True)
         return RuntimeInfo(
             browser=None if self._found is None else str(self._found.path),
-            version=None if self._chromium is None else self._chromium.version,
+            version=version,
             headless=not self._settings.headed,
             chromium_sandbox=sandbox_mode(self._settings.chromium_sandbox, _uid()),
-            remote=self._settings.cdp_endpoint is not None,
+            remote=False,
         )
 
     # -- starting
@@ -149,11 +177,19 @@ class Browser:
                     "Wait a minute; then look at the machine's memory and the browser's own log.",
                     retry_after_ms=RELAUNCH_WINDOW_MS,
                 )
-            self._launches.append(now)
             driver = await self._driver()
-            chromium = await (self._connect(driver) if self._settings.cdp_endpoint else self._launch(driver))
+            if self._settings.cdp_endpoint is not None:
+                # Only what was there and went away again counts; one that is down may be asked for at any time.
+                chromium = await connect(driver, self._settings.cdp_endpoint, known=self._met_node)
+                self._met_node = True
+                self._launches.append(now)
+            else:
+                self._launches.append(now)
+                chromium = await self._launch(driver)
             chromium.on("disconnected", self._on_disconnected)
+            await self.downloads.opened(chromium)
             self._chromium = chromium
+            self.node_lost = False
             return chromium
 
     async def _launch(self, driver: Playwright) -> Chromium:
@@ -179,20 +215,6 @@ class Browser:
         self._note = await self._write_note(chromium)
         return chromium
 
-    async def _connect(self, driver: Playwright) -> Chromium:
-        endpoint = self._settings.cdp_endpoint or ""
-        try:
-            return await driver.chromium.connect_over_cdp(endpoint)
-        except Error as error:
-            if self._launches and len(self._launches) > 1:
-                raise Unavailable(
-                    "sandbox.node_lost",
-                    "The remote browser does not answer any more.",
-                    "Start it again or correct --cdp-endpoint.",
-                    retry_after_ms=5000,
-                ) from error
-            raise _launch_failed(endpoint, error) from error
-
     async def _write_note(self, chromium: Chromium) -> Path | None:
         try:
             session = await chromium.new_browser_cdp_session()
@@ -209,18 +231,26 @@ class Browser:
 
     def _on_disconnected(self, chromium: Chromium) -> None:
         if chromium is self._chromium:
-            self._chromium = None
-            self.sandboxes.browser_gone()
-            self.targets.browser_gone()
+            self.node_lost = self._settings.cdp_endpoint is not None
+            self._gone(node_lost if self.node_lost else None)
 
-    async def release(self) -> None:
+    def _gone(self, why: Callable[[], Unavailable] | None) -> None:
+        self._chromium = None
+        self.downloads.browser_gone()
+        self.sandboxes.browser_gone()
+        self.targets.browser_gone(why)
+
+    async def release(self, *, idle_only: bool = False) -> None:
         """Close the browser; tabs keep their ids and come back when they are navigated or reloaded."""
         async with self._starting:
             chromium = self._chromium
             if chromium is None:
                 return
             await self.sandboxes.save_all()
-            self._on_disconnected(chromium)
+            # Saving takes a moment, and somebody may have come back in it.
+            if idle_only and not self._long_idle():
+                return
+            self._gone(None)
             # A wanted end is no death.
             self._launches.clear()
             try:
@@ -234,6 +264,9 @@ class Browser:
     async def aclose(self) -> None:
         """End the browser and the driver."""
         await self.targets.flush_moves()
+        # What can't be written now is explained by the next server's start.
+        with suppress(StoreUnavailable):
+            await self.claims.settle()
         await self.release()
         self.sandboxes.let_go()
         if self._playwright is not None:
@@ -246,17 +279,27 @@ class Browser:
             group.start_soon(self.lag.run)
             while True:
                 await anyio.sleep(CHECK_S)
-                await self.targets.flush_moves()
-                await self.sandboxes.save_due(self._worked_in)
-                if self.running and self.idle_since() >= self._settings.idle_release_s * 1000:
-                    await self.release()
+                await self.care()
+
+    async def care(self) -> None:
+        """One round of it; what is due is decided by the clock alone."""
+        await self.targets.flush_moves()
+        await self.claims.settle()
+        await self.sandboxes.save_due(self._worked_in)
+        if self.running and self._long_idle():
+            await self.release(idle_only=True)
+
+    def _long_idle(self) -> bool:
+        return self.idle_since() >= self._settings.idle_release_s * 1000
 
     def _worked_in(self, sandbox_id: str) -> int:
         return max((tab.last_activity_ms for tab in self.targets if tab.sandbox_id == sandbox_id), default=0)
 
     def idle_since(self) -> int:
-        """Milliseconds since the browser was last needed; 0 while somebody holds a tab."""
+        """Milliseconds since the browser was last needed; 0 while somebody holds a tab or a file is coming in."""
         now = self._ports.clock.now_ms()
+        if self.downloads.running or self.claims.any_live():
+            return 0
         if any(is_live(tab.lease, now) or tab.lock.held for tab in self.targets):
             return 0
         return now - max([self._used_ms, *(tab.last_activity_ms for tab in self.targets)])

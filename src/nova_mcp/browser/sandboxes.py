@@ -2,71 +2,61 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import anyio
 import anyio.to_thread
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Error, Page, ViewportSize
+from playwright.async_api import BrowserContext, Error, Page, StorageState, ViewportSize
 
 from nova_mcp.browser.claims import Owner
+from nova_mcp.browser.downloads import Downloads
 from nova_mcp.browser.hold import HeldBy
 from nova_mcp.browser.keeper import CLOSING_SAVE_S, Keeper
 from nova_mcp.browser.kept_files import KeptFiles
 from nova_mcp.browser.kept_state import KeptState
+from nova_mcp.browser.sandbox import (
+    MAX_SANDBOXES,
+    Removed,
+    Resting,
+    Sandbox,
+    deleted_meanwhile,
+    held_elsewhere,
+    in_other_hands,
+    limit_reached,
+    lost_browser,
+    sandbox_letters,
+    sandbox_number,
+    unknown_zone,
+)
+from nova_mcp.browser.sandbox_traits import PLAIN, Traits
 from nova_mcp.browser.target_journal import TargetJournal, TargetOpened
 from nova_mcp.clock import Ports
-from nova_mcp.errors import Precondition, Unavailable
 from nova_mcp.settings import Viewport
 
-MAX_SANDBOXES = 100
+__all__ = ["MAX_SANDBOXES", "Sandbox", "SandboxParts", "Sandboxes", "sandbox_letters", "sandbox_number"]
+
 PAGE_TRIES = 3
 PAGE_RETRY_S = 0.1
+HOLD_TRIES = 3
+_UNKNOWN_ZONE = "Invalid timezone"
 
 
-def sandbox_letters(number: int) -> str:
-    """1 is A, 26 is Z, 27 is AA."""
-    if number < 1:
-        raise ValueError("sandboxes are counted from 1")
-    letters = ""
-    while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return letters
+async def _unprepared(_: BrowserContext) -> None:
+    return None
 
 
-def sandbox_number(letters: str) -> int:
-    """The number behind letters: A is 1, AA is 27."""
-    number = 0
-    for letter in letters:
-        number = number * 26 + ord(letter) - ord("A") + 1
-    return number
+@dataclass(frozen=True, slots=True)
+class SandboxParts:
+    """What every sandbox is made of, and whether the first one of a server is kept."""
 
-
-@dataclass(slots=True, eq=False)
-class Sandbox:
-    """One jar; its context is made when first needed and made again after the browser died."""
-
-    sandbox_id: str
-    sandbox_ref: str
-    principal: str
-    created_at_ms: int
-    name: str | None = None
-    context: BrowserContext | None = None
-    making: anyio.Lock = field(default_factory=anyio.Lock)
-    keeper: Keeper | None = None
-    # Something the next answer has to say about this sandbox.
-    notice: str | None = None
-
-    @property
-    def persistent(self) -> bool:
-        return self.keeper is not None
-
-    async def save(self) -> bool:
-        """Write the jar to disk now; False when it is not kept, not open, or could not be read."""
-        if self.keeper is None or self.context is None:
-            return False
-        return await self.keeper.save(self.context)
+    viewport: Viewport
+    kept: KeptFiles
+    keep_first: bool
+    downloads: Downloads
+    # Runs on each new context before it has a page.
+    prepare: Callable[[BrowserContext], Awaitable[None]] = _unprepared
+    service_workers: bool = True
 
 
 class Sandboxes:
@@ -77,14 +67,13 @@ class Sandboxes:
         launch: Callable[[], Awaitable[Chromium]],
         journal: TargetJournal,
         ports: Ports,
-        viewport: Viewport,
-        kept: KeptFiles | None = None,
+        parts: SandboxParts,
     ) -> None:
         self._launch = launch
         self._journal = journal
         self._ports = ports
-        self._viewport = viewport
-        self._kept = kept
+        self._parts = parts
+        self._kept = parts.kept
         self._sandboxes: dict[str, Sandbox] = {}
         self._creating: dict[str, anyio.Lock] = {}
         self._reserved = 0
@@ -95,82 +84,163 @@ class Sandboxes:
     def get(self, principal: str, sandbox_id: str) -> Sandbox | None:
         """Only the principal's own; another's does not exist for the caller."""
         sandbox = self._sandboxes.get(sandbox_id)
-        return sandbox if sandbox is not None and sandbox.principal == principal else None
+        if sandbox is None or sandbox.principal != principal or sandbox.deleted:
+            return None
+        return sandbox
 
     def by_id(self, sandbox_id: str) -> Sandbox:
         return self._sandboxes[sandbox_id]
 
+    # -- the first one, and those that are kept
+
     async def first(self, owner: Owner) -> Sandbox:
-        """The principal's oldest sandbox, created if there is none."""
-        async with self._creating.setdefault(owner[0], anyio.Lock()):
-            for sandbox in self._sandboxes.values():
-                if sandbox.principal == owner[0]:
-                    return sandbox
-            return await self._first(owner)
+        """The sandbox a principal works in unless another is named; created if there is none."""
+        async with self._lock_of(owner):
+            return self._first_of(owner) or await self._first(owner)
+
+    def _lock_of(self, owner: Owner) -> anyio.Lock:
+        return self._creating.setdefault(owner[0], anyio.Lock())
+
+    def _first_of(self, owner: Owner) -> Sandbox | None:
+        mine = (one for one in self._sandboxes.values() if one.principal == owner[0] and not one.deleted)
+        return next((one for one in mine if one.first), None)
 
     async def _first(self, owner: Owner) -> Sandbox:
         """The kept sandbox if it is free and nobody else's; otherwise one that lasts as long as this server."""
-        if self._kept is None or any(sandbox.persistent for sandbox in self._sandboxes.values()):
-            return await self.create(owner)
+        if not self._parts.keep_first or any(one.first and one.persistent for one in self._sandboxes.values()):
+            return await self.create(owner, first=True)
         taken = await anyio.to_thread.run_sync(self._kept.take)
         if isinstance(taken, HeldBy):
-            sandbox = await self.create(owner)
+            sandbox = await self.create(owner, first=True)
             sandbox.notice = held_elsewhere(sandbox.sandbox_id, taken)
             return sandbox
         state = taken.state
         if state is not None and state.principal not in (None, owner[0]):
             taken.hold.release()
-            return await self.create(owner)
+            return await self.create(owner, first=True)
         try:
-            return await self._resumed(
-                owner, Keeper(self._kept, taken.hold, self._claimed(state, owner), self._ports.clock)
-            )
+            if state is None:
+                state = KeptState(self._ports.ids.token(16), created_at_ms=self._ports.clock.now_ms())
+            state = replace(state, principal=owner[0])
+            return await self._resumed(owner, Keeper(self._kept, taken.hold, state, self._ports.clock))
         except BaseException:
             taken.hold.release()
             raise
 
-    def _claimed(self, state: KeptState | None, owner: Owner) -> KeptState:
-        if state is None:
-            state = KeptState(self._ports.ids.token(16), created_at_ms=self._ports.clock.now_ms())
-        return replace(state, principal=owner[0])
-
     async def _resumed(self, owner: Owner, keeper: Keeper) -> Sandbox:
         state = keeper.state
         if state.sandbox_id is None:
-            sandbox = await self.create(owner, keeper=keeper)
+            sandbox = await self.create(owner, state.traits, keeper=keeper, first=state.first)
             keeper.state = replace(state, sandbox_id=sandbox.sandbox_id)
             await keeper.begin()
             return sandbox
-        sandbox = Sandbox(state.sandbox_id, state.sandbox_ref, owner[0], state.created_at_ms, keeper=keeper)
+        self._require_room()
+        sandbox = Sandbox(state.sandbox_id, state.sandbox_ref, owner[0], state.created_at_ms, state.traits, state.first)
+        sandbox.keeper = keeper
         now = self._ports.clock.now_ms()
         event = TargetOpened("sandbox", state.sandbox_id, state.sandbox_id, *owner, "", now)
         await self._journal.resumed(event, sandbox_number(state.sandbox_id))
         self._sandboxes[sandbox.sandbox_id] = sandbox
         return sandbox
 
-    async def create(self, owner: Owner, name: str | None = None, *, keeper: Keeper | None = None) -> Sandbox:
+    async def find(self, owner: Owner, sandbox_id: str) -> Sandbox | None:
+        """The principal's sandbox of that id; one that an earlier server kept is taken up again."""
+        async with self._lock_of(owner):
+            if (sandbox := self.get(owner[0], sandbox_id)) is not None:
+                return sandbox
+            states = await anyio.to_thread.run_sync(self._kept.look, owner[0])
+            state = next((one for one in states if one.sandbox_id == sandbox_id), None)
+            if state is None or sandbox_id in self._sandboxes or (state.first and not self._parts.keep_first):
+                return None
+            return await (self._first_again(owner, sandbox_id) if state.first else self._taken_up(owner, state))
+
+    async def _first_again(self, owner: Owner, sandbox_id: str) -> Sandbox:
+        sandbox = self._first_of(owner) or await self._first(owner)
+        if sandbox.sandbox_id != sandbox_id:
+            raise in_other_hands(sandbox_id, HeldBy(None))
+        return sandbox
+
+    async def _taken_up(self, owner: Owner, state: KeptState) -> Sandbox | None:
+        taken = await anyio.to_thread.run_sync(self._kept.take_other, state.sandbox_ref)
+        for _ in range(HOLD_TRIES - 1):
+            if not isinstance(taken, HeldBy):
+                break
+            # Somebody may only be looking whether it is held.
+            await anyio.sleep(PAGE_RETRY_S)
+            taken = await anyio.to_thread.run_sync(self._kept.take_other, state.sandbox_ref)
+        if isinstance(taken, HeldBy):
+            raise in_other_hands(state.sandbox_id or "", taken)
+        if taken is None or taken.state is None:
+            return None
+        try:
+            return await self._resumed(owner, Keeper(self._kept, taken.hold, taken.state, self._ports.clock))
+        except BaseException:
+            taken.hold.release()
+            raise
+
+    async def resting(self, principal: str) -> list[Resting]:
+        """What is kept for a principal and not open here, by creation."""
+
+        def look() -> list[Resting]:
+            states = [one for one in self._kept.look(principal) if one.sandbox_id not in self._sandboxes]
+            shown = [one for one in states if self._parts.keep_first or not one.first]
+            return [Resting(one, self._kept.is_held(one)) for one in shown]
+
+        found = await anyio.to_thread.run_sync(look)
+        return sorted(found, key=lambda one: (one.state.created_at_ms, one.state.sandbox_id or ""))
+
+    # -- making
+
+    async def make(self, owner: Owner, traits: Traits, *, persist: bool) -> Sandbox:
+        """A sandbox made on purpose. The principal's first one comes before it, so that the first letter stays its."""
+        await self.first(owner)
+        if not persist:
+            return await self.create(owner, traits)
+        await self._require_disk_room()
+        ref, now = self._ports.ids.token(16), self._ports.clock.now_ms()
+        state = KeptState(ref, principal=owner[0], created_at_ms=now, first=False, traits=traits)
+        hold = await anyio.to_thread.run_sync(self._kept.hold_new, ref)
+        keeper = Keeper(self._kept, hold, state, self._ports.clock)
+        try:
+            return await self._resumed(owner, keeper)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await keeper.forget()
+            raise
+
+    async def _require_disk_room(self) -> None:
+        """Those that rest on the disk count too: nobody else would ever tidy them up."""
+        if await anyio.to_thread.run_sync(self._kept.count) >= MAX_SANDBOXES:
+            raise limit_reached()
+
+    def _require_room(self) -> None:
         if len(self._sandboxes) + self._reserved >= MAX_SANDBOXES:
-            raise Precondition(
-                "sandbox.limit_reached",
-                f"{MAX_SANDBOXES} sandboxes exist, which is the limit.",
-                "Delete a sandbox that is no longer needed.",
-            )
+            raise limit_reached()
+
+    async def create(
+        self, owner: Owner, traits: Traits = PLAIN, *, keeper: Keeper | None = None, first: bool = False
+    ) -> Sandbox:
+        self._require_room()
         self._reserved += 1
         try:
             sandbox_id = sandbox_letters(await self._journal.next_number("sandbox"))
             now = self._ports.clock.now_ms()
             ref = self._ports.ids.token(16) if keeper is None else keeper.state.sandbox_ref
-            sandbox = Sandbox(sandbox_id, ref, owner[0], now, name, keeper=keeper)
+            sandbox = Sandbox(sandbox_id, ref, owner[0], now, traits, first, keeper=keeper)
             await self._journal.opened(TargetOpened("sandbox", sandbox_id, sandbox_id, *owner, "", now))
         finally:
             self._reserved -= 1
         self._sandboxes[sandbox_id] = sandbox
         return sandbox
 
+    # -- contexts
+
     async def context(self, sandbox: Sandbox) -> BrowserContext:
         """The live context of a sandbox; starts the browser when there is none."""
         async with sandbox.making:
             for _ in range(PAGE_TRIES):
+                if sandbox.deleted:
+                    raise deleted_meanwhile(sandbox.sandbox_id)
                 if sandbox.context is not None:
                     return sandbox.context
                 try:
@@ -183,17 +253,30 @@ class Sandboxes:
 
     async def _new_context(self, sandbox: Sandbox) -> BrowserContext:
         chromium = await self._launch()
-        size = ViewportSize(width=self._viewport.width, height=self._viewport.height)
-        context = await self._restored(chromium, sandbox.keeper, size) if sandbox.keeper is not None else None
-        context = context or await chromium.new_context(viewport=size, accept_downloads=False)
+        keeper = sandbox.keeper
+        context = await self._restored(chromium, sandbox, keeper) if keeper is not None else None
+        context = context or await self._made(chromium, sandbox.traits)
         context.on("close", lambda closed: self._forget(sandbox, closed))
+        await self._parts.prepare(context)
         return context
 
-    async def _restored(self, chromium: Chromium, keeper: Keeper, size: ViewportSize) -> BrowserContext | None:
+    async def _made(self, chromium: Chromium, traits: Traits, storage: StorageState | None = None) -> BrowserContext:
+        width, height = traits.viewport or (self._parts.viewport.width, self._parts.viewport.height)
+        return await chromium.new_context(
+            viewport=ViewportSize(width=width, height=height),
+            locale=traits.locale,
+            timezone_id=traits.timezone,
+            # Nothing is taken in until there is a place for it.
+            accept_downloads=False,
+            service_workers="allow" if self._parts.service_workers else "block",
+            storage_state=storage,
+        )
+
+    async def _restored(self, chromium: Chromium, sandbox: Sandbox, keeper: Keeper) -> BrowserContext | None:
         """A context with what was kept; nothing when the living browser does not take it."""
         keeper.context_gone()
         try:
-            return await chromium.new_context(viewport=size, accept_downloads=False, storage_state=keeper.storage)
+            return await self._made(chromium, sandbox.traits, keeper.storage)
         except Error:
             if not chromium.is_connected():
                 raise
@@ -206,24 +289,37 @@ class Sandboxes:
             context = await self.context(sandbox)
             try:
                 page = await context.new_page()
+                if sandbox.admitted is not context:
+                    # Several first pages may come at once, and the folder is made ready only once.
+                    async with sandbox.making:
+                        if sandbox.admitted is not context:
+                            await self._parts.downloads.admit(sandbox.sandbox_ref, page)
+                            sandbox.admitted = context
                 if sandbox.keeper is not None:
                     await sandbox.keeper.opened(page)
                 return page
-            except Error:
+            except Error as error:
+                if _UNKNOWN_ZONE in error.message:
+                    raise unknown_zone(sandbox.traits.timezone) from error
                 # The driver reports the end of the pages before the end of their browser.
                 self._forget(sandbox, context)
                 await anyio.sleep(PAGE_RETRY_S)
         raise lost_browser()
 
-    async def delete(self, sandbox: Sandbox) -> None:
+    async def delete(self, sandbox: Sandbox) -> Removed:
         """Close a sandbox and everything in it; the registry has closed its tabs before."""
-        self._sandboxes.pop(sandbox.sandbox_id, None)
-        context, sandbox.context = sandbox.context, None
-        if context is not None:
-            with suppress(Error):
-                await context.close()
+        sandbox.deleted = True
+        async with sandbox.making:
+            self._sandboxes.pop(sandbox.sandbox_id, None)
+            context, sandbox.context = sandbox.context, None
+            if context is not None:
+                with suppress(Error):
+                    await context.close()
         if sandbox.keeper is not None:
             await sandbox.keeper.forget()
+        downloads = await self._parts.downloads.removed(sandbox.sandbox_ref)
+        await self._journal.ended(sandbox.sandbox_id, "sandbox_deleted", self._ports.clock.now_ms())
+        return Removed(sandbox.persistent, downloads)
 
     # -- keeping
 
@@ -253,12 +349,3 @@ class Sandboxes:
         """Every context died with the browser."""
         for sandbox in self._sandboxes.values():
             sandbox.context = None
-
-
-def lost_browser() -> Unavailable:
-    return Unavailable("tab.lost", "The browser ended while the call ran.", "Try again.", retry_after_ms=500)
-
-
-def held_elsewhere(sandbox_id: str, other: HeldBy) -> str:
-    who = "another Nova server" if other.pid is None else f"another Nova server (process {other.pid})"
-    return f"The kept sandbox with its logins is in use by {who}; sandbox {sandbox_id} is empty and will not be kept."

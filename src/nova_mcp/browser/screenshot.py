@@ -4,10 +4,12 @@ import base64
 import hashlib
 import os
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+import anyio
 
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.tab import Tab
@@ -26,51 +28,12 @@ RECEIPT_FOLDER = "receipts"
 RECEIPT_KEEP_MS = 30 * KEEP_MS
 CAPTURE_MS = 10_000
 
-# Covers what must not be in a picture. The sheet goes into every open shadow tree; where a page's own inline rule is
-# stronger, the field itself is changed and changed back afterwards.
-_COVER = """(() => {
-  const SECRET = 'input[type=password],input[autocomplete~="one-time-code"],input[autocomplete^="cc-"]';
-  const RULES = "color:transparent!important;-webkit-text-fill-color:transparent!important;" +
-    "-webkit-text-security:none!important;background:#777!important;text-shadow:none!important;" +
-    "caret-color:transparent!important;transition:none!important;animation:none!important";
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(`${SECRET}{${RULES}}`);
-  const all = (root) =>
-    (root instanceof Document ? Document.prototype : DocumentFragment.prototype).querySelectorAll.call(root, "*");
-  const shadow = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
-  const matches = Element.prototype.matches;
-  const sheetsOf = (root) => Object.getOwnPropertyDescriptor(
-    root instanceof Document ? Document.prototype : ShadowRoot.prototype, "adoptedStyleSheets");
-  const roots = [], fields = [], inline = [];
-  const visit = (root) => {
-    roots.push(root);
-    for (const el of all(root)) {
-      if (matches.call(el, SECRET) || globalThis.__nova?.questions.holdsSecret?.({ el })) fields.push(el);
-      const inner = shadow.call(el);
-      if (inner) visit(inner);
-    }
-  };
-  visit(document);
-  if (!fields.length) return 0;
-  for (const root of roots) sheetsOf(root).set.call(root, [...sheetsOf(root).get.call(root), sheet]);
-  const styleOf = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "style").get;
-  for (const field of fields) {
-    if (getComputedStyle(field).webkitTextFillColor === "rgba(0, 0, 0, 0)") continue;
-    const style = styleOf.call(field), name = "-webkit-text-fill-color";
-    inline.push([style, name, style.getPropertyValue(name), style.getPropertyPriority(name)]);
-    style.setProperty(name, "transparent", "important");
-  }
-  globalThis[Symbol.for("nova.cover")] = () => {
-    for (const root of roots)
-      sheetsOf(root).set.call(root, [...sheetsOf(root).get.call(root)].filter((one) => one !== sheet));
-    for (const [style, name, value, priority] of inline) {
-      style.removeProperty(name);
-      if (value) style.setProperty(name, value, priority);
-    }
-  };
-  return fields.length;
-})()"""
-_UNCOVER = "globalThis[Symbol.for('nova.cover')]?.(), globalThis[Symbol.for('nova.cover')] = undefined, 1"
+# Which secrets may be looked for in a frame, by the address of the page and of the frame.
+SecretsAt = Callable[[str, str], Sequence[str]]
+
+
+def no_secrets(top_url: str, frame_url: str) -> Sequence[str]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +56,8 @@ class ShotOptions:
     full_page: bool = False
     clip: Region | None = None
     in_viewport: bool = False
+    # Elements to frame in the picture, by frame: node and what to write beside it.
+    marks: Mapping[str, Sequence[tuple[int, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +93,7 @@ class Shot:
     sha256: str
     masked_fields: int = 0
     cut: bool = False
+    marked: int = 0
 
 
 def frame_shot(layout: Layout, options: ShotOptions) -> Frame | None:
@@ -182,8 +148,8 @@ def image_size(data: bytes) -> tuple[int, int]:
     raise ValueError("neither a PNG nor a JPEG file")
 
 
-async def capture(tab: Tab, options: ShotOptions) -> Shot:
-    """Picture a tab; fields that hold secrets are covered while it is taken."""
+async def capture(tab: Tab, options: ShotOptions, secrets_at: SecretsAt = no_secrets) -> Shot:
+    """Picture a tab; what holds or shows a secret is covered while it is taken."""
     tab.require_ready()
     frame = frame_shot(await _layout(tab), options)
     if frame is None:
@@ -192,11 +158,16 @@ async def capture(tab: Tab, options: ShotOptions) -> Shot:
             "That part of the page is hidden or empty.",
             "Choose another element or region.",
         )
-    covered = await _cover(tab)
+    marked = 0
+    covered: dict[str, int] = {}
     try:
+        covered = await _cover(tab, secrets_at)
+        marked = await _mark(tab, options.marks)
         data = await _encoded(tab, frame, options)
     finally:
-        await _uncover(tab, covered)
+        with anyio.CancelScope(shield=True):
+            await _asked(tab, options.marks, "unmark")
+            await _asked(tab, covered, "uncover")
     width, height = image_size(data)
     return Shot(
         data=data,
@@ -209,6 +180,7 @@ async def capture(tab: Tab, options: ShotOptions) -> Shot:
         sha256=hashlib.sha256(data).hexdigest(),
         masked_fields=sum(covered.values()),
         cut=frame.cut,
+        marked=marked,
     )
 
 
@@ -236,23 +208,40 @@ async def _encoded(tab: Tab, frame: Frame, options: ShotOptions) -> bytes:
     return base64.b64decode(answer["data"])
 
 
-async def _cover(tab: Tab) -> dict[str, int]:
+async def _cover(tab: Tab, secrets_at: SecretsAt) -> dict[str, int]:
+    """How much was covered in each frame; a frame that left meanwhile is not in the picture either."""
     covered: dict[str, int] = {}
+    # A secret that is not meant for the page itself is not meant for any of its frames.
+    expected = bool(secrets_at(tab.url, tab.url))
     for frame_id in await tab.channel.frame_ids():
         try:
-            count = await tab.channel.evaluate(_COVER, frame_id=frame_id)
+            secrets: Sequence[str] = ()
+            if expected:
+                url = await tab.channel.evaluate("location.href", frame_id=frame_id)
+                secrets = secrets_at(tab.url, url if isinstance(url, str) else "")
+            count = await tab.channel.ask("cover", {"secrets": list(secrets)}, frame_id=frame_id)
         except (DocumentChanged, NotFound, PageScriptError):
-            # The frame left meanwhile; what is not there is not in the picture.
             continue
-        if isinstance(count, int) and count:
-            covered[frame_id] = count
+        covered[frame_id] = count if isinstance(count, int) else 0
     return covered
 
 
-async def _uncover(tab: Tab, covered: dict[str, int]) -> None:
-    for frame_id in covered:
+async def _mark(tab: Tab, marks: Mapping[str, Sequence[tuple[int, str]]]) -> int:
+    marked = 0
+    for frame_id, wanted in marks.items():
         try:
-            await tab.channel.evaluate(_UNCOVER, frame_id=frame_id)
+            drawn = await tab.channel.ask("mark", {"wanted": [list(one) for one in wanted]}, frame_id=frame_id or None)
+        except (DocumentChanged, NotFound, PageScriptError):
+            continue
+        marked += drawn if isinstance(drawn, int) else 0
+    return marked
+
+
+async def _asked(tab: Tab, frames: Iterable[str], question: str) -> None:
+    """Put the page back as it was, wherever it is still there."""
+    for frame_id in frames:
+        try:
+            await tab.channel.ask(question, frame_id=frame_id or None)
         except (DocumentChanged, NotFound, PageScriptError, Unavailable):
             continue
 

@@ -3,12 +3,18 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from nova_mcp.browser.elements import ElementFacts
 from nova_mcp.observation.model import Json
 
 Answer: TypeAlias = Mapping[str, Any]
+# An element's frame and its number inside that frame's document.
+Spot: TypeAlias = tuple[str, int]
+Region: TypeAlias = Literal["", "nav", "footer", "aside"]
+AuthStage: TypeAlias = Literal[
+    "public_page", "login_wall", "identity_step", "federated_login", "mfa_challenge", "authenticated", "unknown"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,16 @@ class SeenElement:
     says: str = ""
     submits: bool = False
     posts: bool = False
+    # Scrolled out of the frame it stands in.
+    clipped: bool = False
+    # Shut off by a modal dialog.
+    behind: bool = False
+    region: Region = ""
+    next_page: bool = False
+
+    @property
+    def spot(self) -> Spot:
+        return self.facts.frame, self.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +117,66 @@ class SeenPage:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenFrame:
+    """A frame in the page; `scanned` when its elements are among those of the look."""
+
+    frame_id: str
+    origin: str
+    rect: tuple[int, int, int, int]
+    same_origin: bool
+    scanned: bool
+    # The address and the number of the look, for what is asked of the frame afterwards.
+    url: str = ""
+    look: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBlocker:
+    """A layer over the page, and the controls on it whose meaning is known."""
+
+    kind: str
+    blocking: bool | None
+    name: str
+    element: SeenElement
+    controls: Mapping[str, SeenElement]
+    # The nodes of all its controls.
+    inside: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class AuthSurface:
+    """What a page shows about being signed in; None means that it can't be told."""
+
+    stage: AuthStage
+    logged_in: bool | None
+    login_wall_visible: bool | None
+    mfa_challenge: bool | None
+    auth_error: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
-    """A whole look at one document."""
+    """A whole look at a page and the frames in it."""
 
     page: SeenPage
     elements: tuple[SeenElement, ...]
     total: int
     truncated: bool
-    forms: Mapping[int, SeenForm]
+    forms: Mapping[Spot, SeenForm]
     headings: tuple[SeenHeading, ...]
     landmarks: tuple[SeenLandmark, ...]
     layers: tuple[SeenLayer, ...]
     closed_roots: int
+    frames: tuple[SeenFrame, ...] = ()
+    blockers: tuple[SeenBlocker, ...] = ()
+    auth: AuthSurface | None = None
+    look: int = 0
+
+    def url_of(self, frame: str) -> str:
+        return next((seen.url for seen in self.frames if seen.frame_id == frame), "") if frame else self.page.url
+
+    def look_of(self, frame: str) -> int:
+        return next((seen.look for seen in self.frames if seen.frame_id == frame), 0) if frame else self.look
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,17 +281,27 @@ def read_layers(raw: Answer) -> tuple[SeenLayer, ...]:
     return tuple(SeenLayer(item["n"], item["role"], item["name"], item["modal"]) for item in raw["layers"])
 
 
-def read_scan(raw: Answer, frame: str = "") -> Scan:
-    return Scan(
-        page=read_page(raw),
-        elements=tuple(read_element(item, frame) for item in raw["elements"]),
-        total=raw["total"],
-        truncated=raw["scanTruncated"],
-        forms={item["n"]: read_form(item) for item in raw["forms"]},
-        headings=tuple(SeenHeading(item["level"], item["text"]) for item in raw["headings"]),
-        landmarks=tuple(SeenLandmark(item["role"], item["name"]) for item in raw["landmarks"]),
-        layers=read_layers(raw),
-        closed_roots=raw["closedRoots"],
+def read_auth_surface(raw: Answer) -> AuthSurface:
+    return AuthSurface(
+        stage=raw["stage"],
+        logged_in=raw["loggedIn"],
+        login_wall_visible=raw["loginWallVisible"],
+        mfa_challenge=raw["mfaChallenge"],
+        auth_error=raw["authError"],
+    )
+
+
+def read_blockers(raw: Answer) -> tuple[SeenBlocker, ...]:
+    return tuple(
+        SeenBlocker(
+            kind=item["kind"],
+            blocking=item["blocking"],
+            name=item["name"],
+            element=read_element(item["element"]),
+            controls={what: read_element(facts) for what, facts in item["controls"].items() if facts is not None},
+            inside=frozenset(item["inside"]),
+        )
+        for item in raw["blockers"]
     )
 
 

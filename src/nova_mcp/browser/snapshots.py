@@ -1,10 +1,10 @@
 """Perceived pages kept for later questions: a few per tab, for a while, and never more than a fixed weight in all."""
 
 from collections import deque
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
-from nova_mcp.browser.seen import Scan
+from nova_mcp.browser.seen import Found, Scan, Spot
 
 KEPT_PER_TAB: Final = 20
 KEPT_MS: Final = 10 * 60 * 1000
@@ -14,15 +14,25 @@ _ELEMENT_BYTES: Final = 900
 _LOOK_BYTES: Final = 4000
 
 
+IdentityKey: TypeAlias = tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One perceived page."""
+    """One perceived page; `keys` are the identities of its elements, in their order.
+
+    `names` and `selectors` grow while questions about it are answered.
+    """
 
     perception_id: str
     rev: int
     epoch: int
     scan: Scan
     taken_ms: int
+    keys: tuple[IdentityKey, ...] = ()
+    view: tuple[object, ...] = ()
+    names: dict[Spot, str] = field(default_factory=dict)
+    selectors: dict[Spot, Found | None] = field(default_factory=dict)
 
 
 def weight(scan: Scan) -> int:
@@ -65,6 +75,10 @@ class SnapshotShelf:
 
     def of(self, owner: int) -> tuple[Snapshot, ...]:
         return tuple(kept.snapshot for kept in self._kept if kept.owner == owner)
+
+    def fresh(self, owner: int, now_ms: int) -> tuple[Snapshot, ...]:
+        """The snapshots of a tab that are not too old yet."""
+        return tuple(snapshot for snapshot in self.of(owner) if snapshot.taken_ms >= now_ms - KEPT_MS)
 
     def forget(self, owner: int) -> None:
         self._keep([kept for kept in self._kept if kept.owner != owner])

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import anyio
 from playwright.async_api import Dialog, Download, Error, Frame, Page
 
+from nova_mcp.browser.blocker_rules import BlockerMemory
 from nova_mcp.browser.channel import DocumentChanged, PageChannel, PageScriptError
 from nova_mcp.browser.claims import Lease, Owner
 from nova_mcp.browser.guard import NavigationGuard
@@ -38,6 +39,7 @@ REPLACE_MS = 5000
 TITLE_MS = 3000
 POPUPS_KEPT = 5
 POPUP_WINDOW_MS = 10_000
+DOWNLOADS_TOLD = 50
 
 
 def is_storm(moments_ms: deque[float], now_ms: float) -> bool:
@@ -58,6 +60,8 @@ class TabHost(Protocol):
 
     def committed(self, tab: "Tab", url: str) -> None: ...
 
+    def download_began(self, tab: "Tab", url: str, suggested: str, content_type: str) -> DownloadSeen: ...
+
 
 class Tab:
     """A target: `page` and `channel` change when a crashed page is replaced, the id and the lock stay."""
@@ -77,12 +81,18 @@ class Tab:
         self.opener_target_id: str | None = None
         # What the next answer about this tab has to say besides its own matter.
         self.notices: list[str] = []
+        # Downloads that no answer has told the end of yet.
+        self.downloads: deque[DownloadSeen] = deque(maxlen=DOWNLOADS_TOLD)
         self.lock = ReadWriteLock()
         # Held alone by a sequence from first step to last, shared by every other change; reads don't ask for it.
         self.turns = ReadWriteLock()
         self.lease: Lease | None = None
         self.perception = Perception()
         self.perceived_epoch: int | None = None
+        # What its document was last seen to be covered with.
+        self.blockers = BlockerMemory()
+        # The document an agent's own script ran in: what it shows from then on proves nothing.
+        self.scripted_epoch: int | None = None
         # When each agent last looked at what the page shows.
         self.observed: dict[Owner, int] = {}
         self.last_activity_ms = clock.now_ms()
@@ -282,7 +292,10 @@ class Tab:
         return True
 
     def _on_download(self, download: Download) -> None:
-        seen = DownloadSeen(download.suggested_filename, download.url)
+        url = download.url
+        types = [r.content_type for window in self._windows for r in window.requests if r.url == url and r.content_type]
+        seen = self._host.download_began(self, url, download.suggested_filename, types[-1] if types else "")
+        self.downloads.append(seen)
         for window in self._windows:
             window.downloads.append(seen)
             window.note()

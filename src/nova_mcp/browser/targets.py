@@ -2,39 +2,45 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import anyio
 from playwright.async_api import Error, Page
 
 from nova_mcp.browser.channel import PageChannel
-from nova_mcp.browser.claims import IMPLICIT_LEASE_MS, Lease, Owner, is_live
+from nova_mcp.browser.claim_book import ClaimBook
+from nova_mcp.browser.claim_store import ClaimEnd
+from nova_mcp.browser.claims import IMPLICIT_LEASE_MS, Claim, Lease, Owner, Place, is_live
+from nova_mcp.browser.downloads import Downloads
 from nova_mcp.browser.guard import NavigationGuard
 from nova_mcp.browser.host_lag import HostLag
+from nova_mcp.browser.host_window import DownloadSeen
 from nova_mcp.browser.page_closing import close_page
 from nova_mcp.browser.perception import Perception
-from nova_mcp.browser.sandboxes import Sandbox, Sandboxes
+from nova_mcp.browser.sandbox import Sandbox, deleted_meanwhile
+from nova_mcp.browser.sandboxes import Sandboxes
 from nova_mcp.browser.snapshots import SnapshotShelf
 from nova_mcp.browser.tab import BLANK, Tab
-from nova_mcp.browser.target_journal import EndReason, TargetJournal, TargetOpened
+from nova_mcp.browser.target_journal import EndReason, LastSeen, TargetJournal, TargetOpened
 from nova_mcp.clock import Ports
-from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition
+from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, Unavailable
 from nova_mcp.hosts import under
 from nova_mcp.observation.model import Caller, Json
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.urls import page_host
 
-__all__ = ["ACTIVE", "Tab", "TabQuery", "Targets"]
+__all__ = ["ACTIVE", "SANDBOX_ID", "Tab", "TabQuery", "Targets"]
 
 log = logging.getLogger(__name__)
 
 ACTIVE = "active"
 MAX_TABS = 200
 MAX_TABS_PER_SANDBOX = 50
+BORN_AT_ONCE = 8
 LISTED_TABS = 20
 STORM_RELOAD_MS = 4000
-_SANDBOX_ID = re.compile(r"[A-Z]{1,6}")
+SANDBOX_ID = re.compile(r"[A-Z]{1,6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +63,24 @@ class PageParts:
     bundle: str
     policy: NavigationPolicy
     lag: HostLag
+    downloads: Downloads
 
 
 class Targets:
     """Every tab of this server. Each owner has a current tab of its own; no lock spans two tabs."""
 
-    def __init__(self, sandboxes: Sandboxes, journal: TargetJournal, ports: Ports, parts: PageParts) -> None:
+    def __init__(
+        self, sandboxes: Sandboxes, journal: TargetJournal, ports: Ports, parts: PageParts, claims: ClaimBook
+    ) -> None:
         self.sandboxes = sandboxes
+        self.claims = claims
         self._journal = journal
         self._ports = ports
         self._parts = parts
         self._tabs: dict[str, Tab] = {}
         self._active: dict[Owner, str] = {}
         self._opening: dict[str, int] = {}
+        self._births = anyio.Semaphore(BORN_AT_ONCE)
         self._moved: dict[str, str] = {}
         self._snapshots = SnapshotShelf()
 
@@ -85,7 +96,7 @@ class Targets:
         """The one tab an id means to this caller."""
         if target_id == ACTIVE:
             tab = self._resolve_active(caller)
-        elif _SANDBOX_ID.fullmatch(target_id):
+        elif SANDBOX_ID.fullmatch(target_id):
             tab = await self._latest_in(caller, target_id)
         else:
             found = self._tabs.get(target_id)
@@ -95,6 +106,16 @@ class Targets:
         await tab.replaced()
         tab.touch()
         return tab
+
+    async def place(self, caller: Caller, target_id: str, tab: Tab | None) -> tuple[Place, list[Tab]]:
+        """What a claim on a target would be on and the tabs it covers; a sandbox id means the sandbox itself."""
+        if tab is not None:
+            return Place(tab.target_id, tab.sandbox_id), [tab]
+        sandbox = await self.require_sandbox(caller, target_id)
+        return Place(sandbox.sandbox_id, sandbox.sandbox_id), self._inside(sandbox.sandbox_id)
+
+    def _inside(self, sandbox_id: str) -> list[Tab]:
+        return [tab for tab in self._tabs.values() if tab.sandbox_id == sandbox_id]
 
     def active_of(self, owner: Owner) -> Tab | None:
         """The owner's current tab, if it has one."""
@@ -106,12 +127,12 @@ class Targets:
         return tab if tab is not None and tab.principal == caller.principal else None
 
     def _resolve_active(self, caller: Caller) -> Tab:
-        now = self._ports.clock.now_ms()
-        held = [t for t in self._tabs.values() if _explicitly_held(t.lease, caller.owner, now)]
-        if len(held) > 1:
+        claims = self.claims.held_by(caller.owner)
+        if len(claims) > 1:
+            held = self._covered(claims)
             raise Precondition(
                 "tab.active_ambiguous",
-                f'"active" could mean any of the {len(held)} tabs you have claimed.',
+                f'You hold {len(claims)} claims, so "active" could mean any of your tabs.',
                 "Name the tab by its targetId.",
                 details={"tabs": [_listing(tab) for tab in held[:LISTED_TABS]]},
             )
@@ -126,28 +147,33 @@ class Targets:
             )
         return tab
 
+    def _covered(self, claims: list[Claim]) -> list[Tab]:
+        keys = {claim.target_id for claim in claims}
+        return [tab for tab in self._tabs.values() if tab.target_id in keys or tab.sandbox_id in keys]
+
     async def _latest_in(self, caller: Caller, sandbox_id: str) -> Tab:
         await self.require_sandbox(caller, sandbox_id)
-        inside = [tab for tab in self._tabs.values() if tab.sandbox_id == sandbox_id]
+        inside = self._inside(sandbox_id)
         mine = [tab for tab in inside if tab.owner == caller.owner]
         if not mine:
+            listed: dict[str, Json] = {"tabs": [_listing(tab) for tab in inside[:LISTED_TABS]]} if inside else {}
             raise NotFound(
                 "tab.no_active_tab",
                 f"You have no tab in sandbox {sandbox_id}.",
                 "Open one with nova.tab_new, or name an open tab by its targetId.",
-                details={"tabs": [_listing(tab) for tab in inside[:LISTED_TABS]]} if inside else None,
+                details=listed | await self._last_seen(caller, sandbox_id, None),
             )
         return max(mine, key=lambda tab: (tab.last_activity_ms, int(tab.target_id.removeprefix("tab_"))))
 
     async def require_sandbox(self, caller: Caller, sandbox_id: str) -> Sandbox:
-        sandbox = self.sandboxes.get(caller.principal, sandbox_id)
+        sandbox = await self.sandboxes.find(caller.owner, sandbox_id)
         if sandbox is None:
             seen = await self._journal.last_seen(caller.principal, sandbox_id)
             raise InvalidParams(
                 "sandbox.unknown",
                 f'There is no sandbox "{sandbox_id[:20]}".',
-                "Call nova.tabs to see what is open.",
-                details=None if seen is None else {"lastSeen": seen.describe()},
+                "Call nova.sandbox_list to see yours.",
+                details=await self._last_seen(caller, sandbox_id, seen),
             )
         return sandbox
 
@@ -158,8 +184,16 @@ class Targets:
             "tab.unknown",
             f'There is no tab "{quoted}".',
             "Call nova.tabs to see what is open, or nova.tab_new to open another.",
-            details=None if seen is None else {"lastSeen": seen.describe()},
+            details=await self._last_seen(caller, target_id, seen),
         )
+
+    async def _last_seen(self, caller: Caller, target_id: str, seen: LastSeen | None) -> dict[str, Json]:
+        """What is known of a target that is gone, and to the owner of its last claim how that one ended."""
+        told: dict[str, Json] = {} if seen is None else seen.describe()
+        ended = await self.claims.last_ended(caller.owner, Place(target_id, target_id))
+        if ended is not None:
+            told["claim"] = ended.describe()
+        return {"lastSeen": told} if told else {}
 
     def list_tabs(self, caller: Caller, query: TabQuery = ALL_TABS) -> list[Tab]:
         """The principal's tabs that fit the query, oldest first."""
@@ -170,21 +204,31 @@ class Targets:
             if tab.principal == caller.principal
             and (not query.active_only or tab is current)
             and (query.sandbox_id is None or tab.sandbox_id == query.sandbox_id)
-            and (not query.mine or tab.owner == caller.owner)
+            and (not query.mine or tab.owner == caller.owner or self._holder(tab) == caller.owner)
             and (query.domain is None or under(page_host(tab.url) or "", query.domain.lower()))
         ]
+
+    def _holder(self, tab: Tab) -> Owner | None:
+        lease = self.claims.lease_on(tab)
+        return lease.owner if lease is not None and is_live(lease, self._ports.clock.now_ms()) else None
 
     # -- opening and closing
 
     async def open_tab(self, caller: Caller, sandbox_id: str | None = None, *, activate: bool = True) -> Tab:
         """A new empty tab with an implicit lease; in the caller's current sandbox unless one is named."""
         sandbox = await self._sandbox_for(caller, sandbox_id)
+        self.claims.require_free(caller.owner, sandbox.sandbox_id)
         self._reserve(sandbox.sandbox_id)
         try:
-            page = await self.sandboxes.new_page(sandbox)
-            tab = await self._adopt(page, sandbox.sandbox_id, caller.owner, opener=None)
+            # Fifty pages born at once would each look stalled to the host that waits for them.
+            async with self._births:
+                page = await self.sandboxes.new_page(sandbox)
+                tab = await self._adopt(page, sandbox.sandbox_id, caller.owner, opener=None)
         finally:
             self._opening[sandbox.sandbox_id] -= 1
+        if sandbox.deleted:
+            await self.close_tab(tab, "sandbox_deleted")
+            raise deleted_meanwhile(sandbox.sandbox_id)
         if sandbox.notice is not None:
             tab.notices.append(sandbox.notice)
             sandbox.notice = None
@@ -220,6 +264,7 @@ class Targets:
         await self._equip(tab, page)
         tab.url = page.url or BLANK
         self._tabs[tab.target_id] = tab
+        self.claims.opened(tab)
         await self._journal.opened(TargetOpened("tab", tab.target_id, sandbox_id, *owner, tab.url, now))
         return tab
 
@@ -234,15 +279,16 @@ class Targets:
         if self._tabs.get(tab.target_id) is not tab:
             return False
         tab.closing = True
-        self._drop(tab)
+        self._drop(tab, "sandbox_deleted" if reason == "sandbox_deleted" else "tab_closed")
         tab.channel.end("closed")
         await close_page(tab.page)
         await self._ended(tab, reason)
         return True
 
-    def _drop(self, tab: Tab) -> None:
+    def _drop(self, tab: Tab, reason: ClaimEnd = "tab_closed") -> None:
         self._tabs.pop(tab.target_id, None)
         tab.perception.close()
+        self.claims.gone(tab.target_id, reason)
         self._active = {owner: target for owner, target in self._active.items() if target != tab.target_id}
 
     async def _ended(self, tab: Tab, reason: EndReason) -> None:
@@ -275,9 +321,10 @@ class Targets:
         for target_id, url in moved.items():
             await self._journal.moved(target_id, url, now)
 
-    def browser_gone(self) -> None:
+    def browser_gone(self, why: Callable[[], Unavailable] | None = None) -> None:
         """The browser ended: tabs keep their ids and wait to be recovered."""
         for tab in self._tabs.values():
+            tab.channel.lost_with = why
             tab.channel.end("lost")
 
     # -- what tabs report
@@ -292,7 +339,7 @@ class Targets:
             await close_page(page)
             return None
         try:
-            tab = await self._adopt(page, opener.sandbox_id, opener.owner, opener)
+            tab = await self._adopt(page, opener.sandbox_id, self._holder(opener) or opener.owner, opener)
         except (Error, NovaError):
             # It closed itself before it could be looked at.
             await close_page(page)
@@ -327,13 +374,17 @@ class Targets:
     async def page_closed(self, tab: Tab, page: Page) -> None:
         if page is not tab.page or tab.closing or self._tabs.get(tab.target_id) is not tab or tab.channel.stormed:
             return
-        sandbox = self.sandboxes.by_id(tab.sandbox_id)
+        sandbox = self.sandboxes.get(tab.principal, tab.sandbox_id)
         # The same event is sent when the whole browser dies; only a living one can still answer.
-        if sandbox.context is None or not await _answers(sandbox):
+        if sandbox is None or sandbox.context is None or not await _answers(sandbox):
             return
         if page is tab.page and self._tabs.get(tab.target_id) is tab:
             self._drop(tab)
             await self._ended(tab, "closed")
+
+    def download_began(self, tab: Tab, url: str, suggested: str, content_type: str) -> DownloadSeen:
+        sandbox = self.sandboxes.get(tab.principal, tab.sandbox_id)
+        return self._parts.downloads.claimed(sandbox.sandbox_ref if sandbox else "", url, suggested, content_type)
 
     def committed(self, tab: Tab, url: str) -> None:
         self._moved[tab.target_id] = url
@@ -347,10 +398,6 @@ async def _answers(sandbox: Sandbox) -> bool:
     except Error:
         return False
     return False
-
-
-def _explicitly_held(lease: Lease | None, owner: Owner, now_ms: int) -> bool:
-    return lease is not None and not lease.implicit and lease.owner == owner and is_live(lease, now_ms)
 
 
 def _listing(tab: Tab) -> Json:

@@ -28,6 +28,8 @@ class Wording:
 
     phrases: Mapping[str, Mapping[str, tuple[_Phrase, ...]]]
     fillers: frozenset[str]
+    # The first word of every phrase of every list: a label without any of them says nothing of interest.
+    openings: frozenset[str]
 
     def find(self, kind: str, name: str) -> str | None:
         """The phrase of a list that a label says.
@@ -75,6 +77,8 @@ class Wording:
 
 
 def _fold(text: str) -> str:
+    if text.isascii():
+        return text[:_MAX_NAME_CHARS].casefold()
     decomposed = unicodedata.normalize("NFKD", text[:_MAX_NAME_CHARS].casefold())
     return "".join(character for character in decomposed if not unicodedata.combining(character))
 
@@ -104,4 +108,5 @@ def commit_wording() -> Wording:
     """The shipped lists of words that mark commit points."""
     raw = json.loads(files("nova_mcp.browser").joinpath("data/commit_words.json").read_text("utf-8"))
     fillers = frozenset(word for text in raw.pop("fillers") for word in words_of(text))
-    return Wording({kind: _index(lists) for kind, lists in raw.items()}, fillers)
+    phrases = {kind: _index(lists) for kind, lists in raw.items()}
+    return Wording(phrases, fillers, frozenset(word for by_first in phrases.values() for word in by_first))

@@ -55,6 +55,9 @@ def parser(program: str) -> argparse.ArgumentParser:
         default=None,
         help="forget logins at the end (default over HTTP); --no-ephemeral keeps the first sandbox (default on stdio)",
     )
+    browser.add_argument(
+        "--enable-eval", action="store_true", default=None, help="let agents run JavaScript of their own in pages"
+    )
     flags.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="what goes to stderr")
     return flags
 

@@ -1,4 +1,4 @@
-"""Reads the facts that the gates judge: stop file, disk, policy, lease, connections, what was seen."""
+"""Reads the facts that the gates judge: stop file, disk, policy, lease, connections, what was seen and used up."""
 
 import shutil
 from dataclasses import dataclass, replace
@@ -9,12 +9,24 @@ from nova_mcp.browser.targets import Tab
 from nova_mcp.clock import Clock
 from nova_mcp.observation.model import Caller
 from nova_mcp.pipeline.gates import GateFacts
+from nova_mcp.pipeline.session_budget import (
+    SESSION_GAP_MS,
+    Caps,
+    Demand,
+    Session,
+    asked,
+    charged,
+    exhausted,
+    pictured,
+    session_at,
+)
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.settings import Settings
 from nova_mcp.tools.spec import Params, ToolSpec
 
 DISK_REREAD_MS = 2_000
 CONNECTION_LIVES_MS = 30 * 60_000
+SESSIONS_KEPT = 1_000
 
 
 def stop_requested(stop_file: Path) -> bool:
@@ -32,6 +44,24 @@ def _within_its_term(lease: Lease | None, now_ms: int) -> Lease | None:
     return replace(lease, expires_at_ms=now_ms + lease.ttl_ms)
 
 
+def _demand(spec: ToolSpec, params: Params) -> Demand:
+    return Demand(
+        navigates=spec.effect == "navigate",
+        pictures=spec.makes_artifacts or bool(getattr(params, "include_screenshot", False)),
+    )
+
+
+def _covered(tab: Tab, params: Params) -> str | None:
+    """What lies over the target, as far as the last look told; a selector is known by the refs that were given it."""
+    ref, selector = getattr(params, "ref", None), getattr(params, "selector", None)
+    if (ref is None and selector is None) or tab.blockers.over(tab.page_epoch, None) is None:
+        return None
+    known = tab.perception.get(ref) if ref is not None else tab.perception.selected_by(str(selector), tab.page_epoch)
+    if known is not None and known.facts.frame:
+        return None
+    return tab.blockers.over(tab.page_epoch, None if known is None else known.node)
+
+
 @dataclass(slots=True)
 class _Connection:
     seen_at_ms: float
@@ -47,14 +77,20 @@ class Admission:
         self._clock = clock
         self._free: tuple[float, int | None] | None = None
         self._connections: dict[str, dict[str, _Connection]] = {}
+        self._sessions: dict[tuple[str, str], Session] = {}
+        gates = settings.gates
+        self._caps = Caps(
+            gates.session_calls, gates.session_navigations, gates.session_minutes, gates.session_image_bytes
+        )
 
     def facts(
         self, spec: ToolSpec, params: Params, caller: Caller, tab: Tab | None, connection: str | None
     ) -> GateFacts:
-        url = getattr(params, "url", None)
+        url = getattr(params, "url", None) or getattr(params, "start_url", None)
         now_ms = self._clock.now_ms()
         if tab is not None:
             tab.lease = _within_its_term(tab.lease, now_ms)
+        session = self._session(caller.owner)
         return GateFacts(
             effect=spec.effect,
             owner=caller.owner,
@@ -65,10 +101,33 @@ class Admission:
             url=url if isinstance(url, str) else None,
             policy=self._policy,
             lease=tab.lease if tab is not None else None,
-            agent_id_shared=self._shared(caller, connection),
+            agent_id_shared=self._shared(caller, connection, told="setup.shared_agent_id" in spec.gates),
             unseen_document=tab is not None and tab.url != "about:blank" and tab.perceived_epoch != tab.page_epoch,
+            covered_by=None if tab is None or "safety.overlay_detected" not in spec.gates else _covered(tab, params),
             target_id=tab.target_id if tab is not None else None,
+            exhausted=exhausted(session, _demand(spec, params), self._caps, self._now()),
         )
+
+    def entered(self, spec: ToolSpec, params: Params, caller: Caller) -> None:
+        """The gates have let a call in; it counts from here on, whatever comes of it."""
+        self._sessions[caller.owner] = charged(self._session(caller.owner), _demand(spec, params))
+
+    def pictured(self, caller: Caller, image_bytes: int) -> None:
+        if image_bytes:
+            self._sessions[caller.owner] = pictured(self._session(caller.owner), image_bytes)
+
+    def _session(self, owner: tuple[str, str]) -> Session:
+        now = self._now()
+        session = self._sessions[owner] = asked(session_at(self._sessions.get(owner), now), now)
+        if len(self._sessions) > SESSIONS_KEPT:
+            over = [name for name, one in self._sessions.items() if now - one.last_at_ms > SESSION_GAP_MS]
+            for name in over:
+                del self._sessions[name]
+        return session
+
+    def _now(self) -> int:
+        # Not the time of day, which somebody may set.
+        return int(self._clock.monotonic_ms())
 
     def _free_mb(self) -> int | None:
         now = self._clock.monotonic_ms()
@@ -80,8 +139,11 @@ class Admission:
             self._free = (now, free)
         return self._free[1]
 
-    def _shared(self, caller: Caller, connection: str | None) -> bool:
-        """True once for every connection that shares the default agent id with another live one."""
+    def _shared(self, caller: Caller, connection: str | None, *, told: bool) -> bool:
+        """True once for every connection that shares the default agent id with another live one.
+
+        Every call shows that its connection lives; the word is not spent on a tool that would not pass it on.
+        """
         if connection is None or caller.agent_id != "default":
             return False
         now = self._clock.monotonic_ms()
@@ -90,7 +152,7 @@ class Admission:
         mine.seen_at_ms = now
         for other in [name for name, one in seen.items() if now - one.seen_at_ms > CONNECTION_LIVES_MS]:
             del seen[other]
-        if len(seen) < 2 or mine.told:
+        if len(seen) < 2 or mine.told or not told:
             return False
         mine.told = True
         return True

@@ -8,14 +8,14 @@ from functools import partial
 
 import anyio
 
-from nova_mcp.browser.claims import renewed
 from nova_mcp.browser.runtime import Browser
-from nova_mcp.browser.targets import Tab
+from nova_mcp.browser.targets import SANDBOX_ID, Tab
 from nova_mcp.clock import Ports
 from nova_mcp.errors import InvalidParams, NotFound, NovaError, UnknownTool
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Flag, Json, ServerId
 from nova_mcp.observation.recorder import Recorder
 from nova_mcp.pipeline.admission import Admission
+from nova_mcp.pipeline.asides import with_asides
 from nova_mcp.pipeline.endings import (
     Done,
     Ending,
@@ -29,10 +29,11 @@ from nova_mcp.pipeline.endings import (
     unknown_tool,
 )
 from nova_mcp.pipeline.envelope import Envelope, page_state
-from nova_mcp.pipeline.gates import Admitted, Notice, Refused, admit
+from nova_mcp.pipeline.gates import Admitted, Notice, Refused, admit, reclaimed, shadow_gate
+from nova_mcp.pipeline.loops import Attempt, Loops, attempt_of
 from nova_mcp.pipeline.model import Answer, CallRequest, Within
 from nova_mcp.pipeline.redacting import redacted_answer
-from nova_mcp.pipeline.render import Reader, render, unrecorded
+from nova_mcp.pipeline.render import Reader, render, tokens_of, unrecorded, with_notices
 from nova_mcp.pipeline.running import Running
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
@@ -51,8 +52,10 @@ log = logging.getLogger(__name__)
 LIMIT_GATE = "server.limit"
 LOOKS: frozenset[Flag] = frozenset({"content_exposed", "visual_exposed"})
 GRACE_MS = 5_000
+# About the document, which is known for sure only under the lock.
+LATE_GATES: tuple[GateId, ...] = ("safety.perceive_first", "safety.overlay_detected")
 # Judged again under the lock: while a call waited for it, the tab may have changed hands or documents.
-TAB_GATES: tuple[GateId, ...] = ("claim.owner", "safety.perceive_first")
+TAB_GATES: tuple[GateId, ...] = ("claim.owner", *LATE_GATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class Pipeline:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._open_names = parts.catalogue.open_arguments()
+        self._loops = Loops(parts.ports.clock)
         self.running = Running()
 
     async def run(self, request: CallRequest) -> Answer:
@@ -122,6 +126,7 @@ class Pipeline:
             open_names=self._open_names,
             redactor=self._parts.secrets.redactor,
             via=request.within.via if request.within is not None else None,
+            is_step=request.within is not None,
         )
 
     async def _attempt(self, request: CallRequest, envelope: Envelope) -> Ending:
@@ -144,8 +149,11 @@ class Pipeline:
             envelope.gate_id = LIMIT_GATE
             raise request.refusal
         await self._resolve(spec, params, envelope)
-        early = [gate for gate in spec.gates if gate != "safety.perceive_first"]
-        notices = self._admit(spec, params, request, envelope, early)
+        early = [gate for gate in spec.gates if gate not in LATE_GATES]
+        notices = self._words(envelope) + self._admit(spec, params, request, envelope, early)
+        self._parts.admission.entered(spec, params, envelope.caller)
+        attempt = attempt_of(spec, params, envelope.caller, envelope.evidence.tab)
+        self._loops.check(attempt)
         budget_ms = spec.deadline_ms(params) + GRACE_MS
         if request.within is not None:
             budget_ms = min(budget_ms, request.within.budget_ms)
@@ -159,10 +167,20 @@ class Pipeline:
             ):
                 late = [gate for gate in spec.gates if gate in TAB_GATES]
                 notices += self._admit(spec, params, request, envelope, late)
-                result: Result = await spec.run(self._context(request, envelope), params)
-                ended = Done(result, notices)
+                envelope.shadow_gate = shadow_gate(notices)
+                context = self._context(request, envelope, tokens_of(notices))
+                ended = Done(await self._ran(spec, context, params, attempt), notices)
                 self._note_look(envelope)
         return ended or Failed(overdue(budget_ms))
+
+    async def _ran(self, spec: ToolSpec, context: ToolContext, params: Params, attempt: Attempt | None) -> Result:
+        """The tool itself; the third failure in a row of the very same call is told as what it is."""
+        try:
+            result: Result = await spec.run(context, params)
+        except NovaError as error:
+            raise self._loops.failed(attempt, error, context.evidence) or error from None
+        self._loops.ended(attempt, result, context.evidence)
+        return await with_asides(result, context, spec.effect)
 
     # 3: which tool, which arguments
 
@@ -197,6 +215,8 @@ class Pipeline:
     async def _resolve(self, spec: ToolSpec, params: Params, envelope: Envelope) -> None:
         if spec.target == "none" or not isinstance(params, TargetParams):
             return
+        if spec.target == "place" and SANDBOX_ID.fullmatch(params.target_id):
+            return
         try:
             tab = await self._parts.browser.targets.resolve(envelope.caller, params.target_id)
         except (NotFound, InvalidParams) as missing:
@@ -204,6 +224,15 @@ class Pipeline:
                 return
             raise
         envelope.evidence.tab = tab
+        work = self._parts.browser.claims.work_context(envelope.caller, tab.target_id)
+        envelope.evidence.task_id = None if work is None else work.task_id
+
+    def _words(self, envelope: Envelope) -> tuple[Notice, ...]:
+        """What the caller has to hear besides its own matter; told with the answer, once."""
+        if envelope.is_step:
+            return ()
+        envelope.words = self._parts.browser.claims.words_for(envelope.caller.owner)
+        return reclaimed(envelope.words)
 
     def _admit(
         self,
@@ -216,18 +245,20 @@ class Pipeline:
         parts, tab = self._parts, envelope.evidence.tab
         envelope.before = page_state(tab, keep_raw_urls=parts.settings.keep_raw_urls, redactor=parts.secrets.redactor)
         facts = parts.admission.facts(spec, params, envelope.caller, tab, request.connection)
+        if tab is not None:
+            facts = replace(facts, lease=parts.browser.claims.lease_on(tab))
         match admit(gates, facts, parts.settings.gates):
             case Refused(gate_id, error):
                 envelope.gate_id = gate_id
                 raise error
             case Admitted(notices):
-                if tab is not None and spec.lock == "exclusive":
-                    tab.lease = renewed(tab.lease, envelope.caller.owner, facts.now_ms)
+                if tab is not None:
+                    parts.browser.claims.touched(tab, envelope.caller.owner, take=spec.lock == "exclusive")
                 return notices
 
     # 5: act
 
-    def _context(self, request: CallRequest, envelope: Envelope) -> ToolContext:
+    def _context(self, request: CallRequest, envelope: Envelope, reserved_tokens: int) -> ToolContext:
         parts = self._parts
         return ToolContext(
             call=CallInfo(
@@ -238,6 +269,7 @@ class Pipeline:
                 intent=partial(self._intent, envelope),
                 session_id=request.session_id,
                 step=partial(self._step, request, envelope),
+                reserved_tokens=reserved_tokens,
             ),
             evidence=envelope.evidence,
             ports=parts.ports,
@@ -292,7 +324,11 @@ class Pipeline:
 
     async def _finish(self, envelope: Envelope, ending: Ending) -> Answer:
         """The record is committed before the answer is even written."""
-        failure = await self._recorded(envelope, outcome_of(ending, envelope.evidence))
+        self._parts.admission.pictured(envelope.caller, envelope.evidence.image_bytes)
+        outcome = outcome_of(ending, envelope.evidence)
+        # A call that ran although a gate would have stopped it is counted by the gate's name on its record.
+        outcome = replace(outcome, gate_id=outcome.gate_id or envelope.shadow_gate)
+        failure = await self._recorded(envelope, outcome)
         if failure is None:
             return self._answer(envelope, ending)
         if not envelope.evidence.action_dispatched:
@@ -304,7 +340,11 @@ class Pipeline:
         touched = bool(envelope.evidence.action_dispatched)
         parts = self._parts
         reader = Reader(envelope.call_id, effect, parts.listed, touched, parts.settings.tool_names)
-        return redacted_answer(render(ending, reader), parts.secrets.redactor)
+        answer = render(ending, reader)
+        if isinstance(ending, Failed):
+            answer = with_notices(answer, self._words(envelope), reader)
+        parts.browser.claims.told(envelope.caller.owner, envelope.words)
+        return redacted_answer(answer, parts.secrets.redactor)
 
     async def _recorded(self, envelope: Envelope, outcome: CallOutcome) -> StoreUnavailable | None:
         """Nothing once the record is committed, otherwise why it is not."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from nova_mcp.browser.claims import Reclaimed
 from nova_mcp.browser.elements import normalize_selector, selector_hash
 from nova_mcp.browser.targets import Tab
 from nova_mcp.observation.model import (
@@ -38,7 +39,12 @@ class Envelope:
     via: str | None = None
     before: PageState = field(default_factory=PageState)
     gate_id: str | None = None
+    # A gate that would have stopped the call if it were not being tried out.
+    shadow_gate: str | None = None
     recorded: bool = False
+    # A step's answer may be dropped, so only a call that somebody made is told what somebody must hear.
+    is_step: bool = False
+    words: tuple[Reclaimed, ...] = ()
     # Names of arguments that never hold private text, and whether this call's own have been read as what they are.
     open_names: frozenset[str] = frozenset()
     understood: bool = False
@@ -65,6 +71,7 @@ class Envelope:
             duration_ms=max(0, round(mono_ms - self.started_mono_ms)),
             outcome=outcome,
             via=self.via,
+            task_id=evidence.task_id,
             before=self.before,
             after=page_state(evidence.tab, keep_raw_urls=keep_raw_urls, redactor=self.redactor),
             touched=Touched(

@@ -1,17 +1,20 @@
 """Admission gates as data with pure verdicts: may this call run, with a warning, or not at all?"""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nova_mcp.browser.claims import Lease, may_mutate
-from nova_mcp.errors import Blocked, ClaimMismatch, Fix, NovaError, PolicyDenied
+from nova_mcp.browser.claims import Lease, Reclaimed, held_by_other, may_mutate
+from nova_mcp.errors import Blocked, BudgetExhausted, ClaimMismatch, CommitRefused, Fix, Killed, NovaError, PolicyDenied
 from nova_mcp.observation.model import MUTATING, Effect
+from nova_mcp.pipeline.session_budget import Exhausted
 from nova_mcp.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
 from nova_mcp.settings import GateMode, GateSettings
 from nova_mcp.tools.spec import GateId
 
 GateStatus = Literal["warned", "shadow_blocked"]
+# An answer shows no more than these; more at once would bury what the call itself has to say.
+MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +32,23 @@ class GateFacts:
     lease: Lease | None = None
     agent_id_shared: bool = False
     unseen_document: bool = False
+    # The kind of a layer that was last seen to cover the page and not to hold the target.
+    covered_by: str | None = None
     target_id: str | None = None
+    exhausted: Exhausted | None = None
+    # Gates whose facts could not be read: unknown is not the same as fine.
+    unreadable: frozenset[GateId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
     """A gate that let the call pass with a word."""
 
-    gate_id: GateId
+    gate_id: GateId | Literal["claim.reclaimed"]
     status: GateStatus
     message: str
     fix: Fix | None = None
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +64,27 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One row of the table: an id, where its mode comes from, and what fires it."""
+    """One row of the table: an id, where its mode comes from, what fires it, and how it fails when nobody can tell."""
 
     gate_id: GateId
     mode: Callable[[GateSettings], GateMode]
     judge: Callable[[GateFacts, GateSettings], NovaError | None]
+    family: type[NovaError]
+    reason: str
+
+    def verdict(self, facts: GateFacts, settings: GateSettings) -> NovaError | None:
+        if self.gate_id not in facts.unreadable:
+            return self.judge(facts, settings)
+        return self.family(
+            self.reason,
+            f"Whether {self.gate_id} holds this call back can't be told right now.",
+            "Try again in a moment; the server's log may say what could not be read.",
+            stage="gate",
+            retry_after_ms=UNREADABLE_AGAIN_MS,
+        )
+
+
+UNREADABLE_AGAIN_MS = 2_000
 
 
 def _always(_: GateSettings) -> GateMode:
@@ -102,19 +127,30 @@ def _domain(facts: GateFacts, _: GateSettings) -> NovaError | None:
             return None
 
 
+_SPENT = {
+    "calls": "calls",
+    "navigations": "navigations",
+    "minutes": "minutes",
+    "imageBytes": "bytes of pictures",
+}
+
+
+def _session_budget(facts: GateFacts, _: GateSettings) -> NovaError | None:
+    if (spent := facts.exhausted) is None:
+        return None
+    return BudgetExhausted(
+        "budget.exhausted",
+        f"This session has used up its {spent.cap} {_SPENT[spent.counter]}.",
+        "Stop and report what was done; a person can raise the cap, and a pause begins a new session.",
+        stage="gate",
+        retry_after_ms=spent.retry_after_ms,
+        details={"counter": spent.counter, "cap": spent.cap},
+    )
+
+
 def _claim(facts: GateFacts, _: GateSettings) -> NovaError | None:
     foreign = may_mutate(facts.lease, facts.owner, facts.now_ms) if facts.effect in MUTATING else None
-    if foreign is None:
-        return None
-    return ClaimMismatch(
-        "claim.owner_mismatch",
-        f'Agent "{foreign.owner_agent_id}" is working on this tab.',
-        "Open a tab of your own, or wait for the lease to run out.",
-        stage="gate",
-        retry_after_ms=foreign.lease_remaining_ms,
-        fix=Fix("nova.tab_new", {"agentId": facts.owner[1]}),
-        details={"ownerAgentId": foreign.owner_agent_id, "leaseRemainingMs": foreign.lease_remaining_ms},
-    )
+    return None if foreign is None else held_by_other(foreign, facts.owner[1])
 
 
 def _shared_agent(facts: GateFacts, _: GateSettings) -> NovaError | None:
@@ -129,7 +165,7 @@ def _shared_agent(facts: GateFacts, _: GateSettings) -> NovaError | None:
 
 
 def _perceive_first(facts: GateFacts, _: GateSettings) -> NovaError | None:
-    if facts.effect not in ("act", "commit") or not facts.unseen_document:
+    if facts.effect not in ("act", "commit", "write") or not facts.unseen_document:
         return None
     return Blocked(
         "perceive.required",
@@ -141,14 +177,49 @@ def _perceive_first(facts: GateFacts, _: GateSettings) -> NovaError | None:
     )
 
 
+def _overlay(facts: GateFacts, _: GateSettings) -> NovaError | None:
+    if facts.covered_by is None:
+        return None
+    return Blocked(
+        "blocking_overlay_active",
+        f"A layer ({facts.covered_by}) covers the page, and the target is not on it.",
+        "Get rid of the layer first, or act on what stands on it.",
+        stage="gate",
+        fix=Fix("nova.dismiss_blockers", {"agentId": facts.owner[1], "targetId": facts.target_id or "active"}),
+    )
+
+
 GATES: tuple[Gate, ...] = (
-    Gate("safety.emergency_stop", _always, _emergency_stop),
-    Gate("safety.disk_space_low", _always, _disk_space),
-    Gate("policy.domain", _always, _domain),
-    Gate("claim.owner", _always, _claim),
-    Gate("setup.shared_agent_id", lambda settings: settings.shared_agent_id, _shared_agent),
-    Gate("safety.perceive_first", lambda settings: settings.perceive_first, _perceive_first),
+    Gate("safety.emergency_stop", _always, _emergency_stop, Blocked, "safety.emergency_stop"),
+    Gate("safety.disk_space_low", _always, _disk_space, Blocked, "storage.low_free_space"),
+    Gate("policy.domain", _always, _domain, PolicyDenied, "policy.host_denied"),
+    Gate(
+        "safety.session_budget",
+        lambda settings: settings.session_budget,
+        _session_budget,
+        BudgetExhausted,
+        "budget.exhausted",
+    ),
+    Gate("claim.owner", _always, _claim, ClaimMismatch, "claim.owner_mismatch"),
+    Gate("setup.shared_agent_id", lambda settings: settings.shared_agent_id, _shared_agent, Blocked, "agent.shared_id"),
+    Gate(
+        "safety.perceive_first", lambda settings: settings.perceive_first, _perceive_first, Blocked, "perceive.required"
+    ),
+    Gate(
+        "safety.overlay_detected",
+        lambda settings: settings.overlay_detected,
+        _overlay,
+        Blocked,
+        "blocking_overlay_active",
+    ),
 )
+
+# Whether an action commits is known only once its element is found, so these two stop a call from inside; the ledger
+# and the answer name them like any other gate.
+MET_ON_THE_WAY: Mapping[str, type[NovaError]] = {
+    "safety.kill_switch": Killed,
+    "safety.guarded_commit": CommitRefused,
+}
 
 
 def admit(declared: Iterable[GateId], facts: GateFacts, settings: GateSettings) -> Admitted | Refused:
@@ -159,10 +230,25 @@ def admit(declared: Iterable[GateId], facts: GateFacts, settings: GateSettings) 
         mode = gate.mode(settings)
         if gate.gate_id not in wanted or mode == "off":
             continue
-        if (error := gate.judge(facts, settings)) is None:
+        if (error := gate.verdict(facts, settings)) is None:
             continue
         if mode == "block":
             return Refused(gate.gate_id, error)
         status: GateStatus = "warned" if mode == "warn" else "shadow_blocked"
-        notices.append(Notice(gate.gate_id, status, f"{error.message} {error.hint}", error.fix))
-    return Admitted(tuple(notices))
+        notices.append(Notice(gate.gate_id, status, error.message, error.fix, error.hint))
+    return Admitted(tuple(notices[:MOST_SHOWN]))
+
+
+def shadow_gate(notices: Iterable[Notice]) -> str | None:
+    """The first gate that would have stopped the call if it were not being tried out."""
+    return next((notice.gate_id for notice in notices if notice.status == "shadow_blocked"), None)
+
+
+def reclaimed(words: Sequence[Reclaimed]) -> tuple[Notice, ...]:
+    """One notice for an owner that lost what it held, whatever its next call is about."""
+    if not words:
+        return ()
+    lost, takers = dict.fromkeys(w.target_id for w in words), dict.fromkeys(f'"{w.by_agent_id}"' for w in words)
+    message = f"Agent {', '.join(takers)} took over {', '.join(lost)}."
+    hint = "Your claim there has ended and its token is void; work elsewhere, or settle it with that agent."
+    return (Notice("claim.reclaimed", "warned", message, Fix("nova.tabs", {"outputDetail": "full"}), hint),)

@@ -1,16 +1,22 @@
 """Answers in their two forms: typed JSON for machines, short text for models."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from nova_mcp.browser.lines import one_line
 from nova_mcp.errors import Fix
 from nova_mcp.observation.model import ACTING, Effect, Json
 from nova_mcp.pipeline.endings import Done, Ending, Failed
-from nova_mcp.pipeline.gates import Notice
+from nova_mcp.pipeline.gates import MOST_SHOWN, Notice
 from nova_mcp.pipeline.model import Answer
 from nova_mcp.settings import ToolNames
+from nova_mcp.tokens import estimate_tokens
 from nova_mcp.tools.names import DOOR, published_name
-from nova_mcp.tools.spec import compact
+from nova_mcp.tools.spec import PageResult, compact
+
+# Small enough that the shortest answers, sixty tokens, still have room for what was done and how sure it is.
+NOTICE_TOKENS = 24
+NOTICE_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +52,49 @@ def render_fix(fix: Fix, reader: Reader) -> dict[str, Json]:
     return {"tool": published_name(DOOR, reader.spelling), "args": {"tool": fix.tool, "args": args}}
 
 
+def _notice_lines(notices: Sequence[Notice]) -> str:
+    """One line for each gate; where several speak, the later ones are named only. The fix stands in the typed form."""
+    lines = [f"! {notice.gate_id}" for notice in notices[:MOST_SHOWN]]
+    for number, notice in enumerate(notices[:MOST_SHOWN]):
+        said = f"! {notice.gate_id}: {one_line(notice.message, NOTICE_CHARS)}"
+        longer = [*lines[:number], said, *lines[number + 1 :]]
+        if estimate_tokens("\n".join(longer)) <= NOTICE_TOKENS:
+            lines = longer
+    return "\n".join(lines)
+
+
+def tokens_of(notices: Sequence[Notice]) -> int:
+    """What the gates will take of an answer's text, known before the tool writes the rest of it."""
+    return estimate_tokens(f"\n{_notice_lines(notices)}") if notices else 0
+
+
 def _gates(notices: tuple[Notice, ...], reader: Reader) -> list[Json]:
     blocks: list[Json] = []
     for notice in notices:
-        block: dict[str, Json] = {"gateId": notice.gate_id, "status": notice.status, "message": notice.message}
+        said = f"{notice.message} {notice.hint}".rstrip()
+        block: dict[str, Json] = {"gateId": notice.gate_id, "status": notice.status, "message": said}
         if notice.fix is not None:
             block["fix"] = render_fix(notice.fix, reader)
         blocks.append(block)
     return blocks
 
 
+def with_notices(answer: Answer, notices: tuple[Notice, ...], reader: Reader) -> Answer:
+    """A failed call carries what its caller has to hear as well."""
+    if not notices:
+        return answer
+    body: dict[str, Json] = answer.structured | {"gates": _gates(notices, reader)}
+    return replace(answer, structured=body, text=compact(body))
+
+
 def _result(done: Done, reader: Reader) -> Answer:
     result, notices = done.result, done.notices
     structured, text = result.structured(), result.text()
+    if isinstance(result, PageResult) and not text.startswith("{"):
+        text = "\n".join([text, *(download.line() for download in result.downloads)])
     if notices:
-        structured["gates"] = _gates(notices, reader)
-        text += "".join(f"\n! {notice.gate_id}: {notice.message}" for notice in notices)
+        structured["gates"] = _gates(notices[:MOST_SHOWN], reader)
+        text += f"\n{_notice_lines(notices)}"
     failed = result.status in ("failed", "blocked", "not_found")
     return Answer(structured=structured, text=text, is_error=failed, images=result.images())
 

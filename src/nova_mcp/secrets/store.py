@@ -14,12 +14,13 @@ from typing import Final
 import anyio.to_thread
 
 from nova_mcp.errors import NotFound
-from nova_mcp.secrets.model import Secret
+from nova_mcp.secrets.model import Secret, Usable
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.secrets.rules import (
     SecretEntry,
     UnreadableSecrets,
     folded,
+    judge_secret,
     read_entries,
     read_variables,
 )
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 FILE_NAME: Final = "secrets.toml"
 KEYRING_SERVICE: Final = "nova-mcp"
 _MAX_FILE_BYTES: Final = 1024 * 1024
+SHORTEST_SECRET: Final = 4
 
 Keyring = Callable[[str], str | None]
 Stamp = tuple[int, int, int, int]
@@ -93,6 +95,15 @@ class SecretStore:
             "secret.not_found",
             f'There is no secret "{name[:64]}".{unread}',
             f"Ask the person to add it to {FILE_NAME} in Nova's data folder, or to set {SECRET_PREFIX}{folded(name)}.",
+        )
+
+    def shown_at(self, top_url: str, frame_url: str) -> tuple[str, ...]:
+        """The values that may be looked for in a frame, because they may be typed there; short ones say too little."""
+        known = {secret.name: secret for secret in (*self._variables.values(), *self._secrets.values())}
+        return tuple(
+            secret.value
+            for secret in known.values()
+            if len(secret.value) >= SHORTEST_SECRET and isinstance(judge_secret(secret, top_url, frame_url), Usable)
         )
 
     def refresh(self) -> None:

@@ -28,6 +28,8 @@ async def serve_stdio(
 ) -> str:
     """Serve one client until it leaves; returns why it ended."""
     parent = os.getppid()
+    # Nothing listens here, whatever address HTTP would take.
+    settings = settings.model_copy(update={"http": settings.http.model_copy(update={"host": "127.0.0.1"})})
     log_to_stderr(settings.log_level)
     slot, inflight, ending, warmup = BackendSlot(settings, backend_factory), Inflight(), Ending(), _WarmUp()
     wiring = Wiring(backend=slot.get, inflight=inflight, on_listed=warmup.listed)

@@ -12,9 +12,9 @@ from nova_mcp.errors import Precondition
 from nova_mcp.observation.model import Json
 from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.groups import ActParams, ContractParams, DialogParams, LeadingParams
+from nova_mcp.tools.groups import ActParams, ContractParams, DialogParams, LeadingParams, OutputDetail
 from nova_mcp.tools.guarding import CallGuard, Wish
-from nova_mcp.tools.results import ActResult, DialogSeen, DownloadSeen, EffectSeen, RequestSeen
+from nova_mcp.tools.results import ActResult, DialogSeen, EffectSeen, RequestSeen
 from nova_mcp.tools.spec import GateId, Params, maybe
 from nova_mcp.verification.wire import commit_json
 
@@ -22,8 +22,18 @@ SHOWN_TEXT = 80
 TEXT_TOKENS = 60
 GUARDED_TOKENS = 90
 ELEMENT_TOKENS = 25
+SHORTEST_ELEMENT = 6
+SHOWN_DIALOGS = 2
+# What a compact answer tells of requests and new text, in either form: as much as its line can show.
+COMPACT_REQUESTS = 2
+COMPACT_TEXTS = 1
 SEPARATOR = " · "
-ACTING_GATES: tuple[GateId, ...] = ("claim.owner", "setup.shared_agent_id", "safety.perceive_first")
+ACTING_GATES: tuple[GateId, ...] = (
+    "claim.owner",
+    "setup.shared_agent_id",
+    "safety.perceive_first",
+    "safety.overlay_detected",
+)
 ACT_MS = 10_000
 
 
@@ -34,19 +44,40 @@ class ElementResult(ActResult):
     http_status: int | None = maybe()
     already_set: bool = maybe(default=False)
     verb: str = Field(exclude=True)
+    # How much of the text's budget the gates take, and whether everything that was seen is wanted.
+    beside: int = Field(default=0, exclude=True)
+    full: bool = Field(default=False, exclude=True)
 
     def text(self) -> str:
         """One line within the budget: what was done and how sure it is always stand, the rest as far as it fits."""
-        head = f"{self.verb} {fit_tokens(self.element, ELEMENT_TOKENS)}"
         verdict = self.verify_state if self.reason_code is None else f"{self.verify_state}: {self.reason_code}"
-        shown = [head, verdict, *self._advice()]
-        limit = TEXT_TOKENS if self.guarded_commit is None else GUARDED_TOKENS
-        tail = len(shown) - 1
+        tail = [*self._dialogs(), verdict, *self._advice()]
+        limit = (TEXT_TOKENS if self.guarded_commit is None else GUARDED_TOKENS) - self.beside
+        around = estimate_tokens(SEPARATOR.join([f"{self.verb} ", *tail]))
+        head = f"{self.verb} {fit_tokens(self.element, max(SHORTEST_ELEMENT, min(ELEMENT_TOKENS, limit - around)))}"
+        details: list[str] = []
         for part in self._details():
-            longer = [*shown[:-tail], part, *shown[-tail:]]
-            if estimate_tokens(SEPARATOR.join(longer)) <= limit:
-                shown = longer
-        return SEPARATOR.join(shown)
+            if estimate_tokens(SEPARATOR.join([head, *details, part, *tail])) <= limit:
+                details.append(part)
+        line = SEPARATOR.join([head, *details, *tail])
+        return "\n".join([line, *self._everything()]) if self.full else line
+
+    def _everything(self) -> Iterator[str]:
+        """What was seen, line by line, for those who asked for it."""
+        effect = self.effect
+        yield f"proof {self.dispatch_proof} · effect {', '.join(effect.channels) or 'none'} · {effect.window_ms} ms"
+        yield from (f"{one.method} {one_line(one.path, 200)} {_came_back(one)}" for one in effect.requests)
+        yield from (f"text {quoted(line, 120)}" for line in effect.new_text)
+        yield from (f"{one.type} {one.answer} {quoted(one.message, 200)}" for one in self.dialogs)
+        yield from (f"download {quoted(one.file_name, 120)} {one.state}" for one in self.downloads)
+        if self.new_tab_ids or self.popups_closed:
+            yield f"new tabs {', '.join(self.new_tab_ids) or 'none'}, closed {self.popups_closed}"
+
+    def _dialogs(self) -> Iterator[str]:
+        """A dialog that was answered for the agent is never left out."""
+        yield from (f"{dialog.type} {dialog.answer}" for dialog in self.dialogs[:SHOWN_DIALOGS])
+        if len(self.dialogs) > SHOWN_DIALOGS:
+            yield f"{len(self.dialogs)} dialogs"
 
     def _advice(self) -> Iterator[str]:
         """Under a contract the agent must know what it may do next, and by which name to ask."""
@@ -59,7 +90,6 @@ class ElementResult(ActResult):
 
     def _details(self) -> Iterator[str]:
         """What happened, most telling first; text of the page is quoted and stays on one line."""
-        yield from (f"{dialog.type} {dialog.answer}" for dialog in self.dialogs[:2])
         yield from (f"new tab {tab_id}" for tab_id in self.new_tab_ids[:2])
         yield from (f"{one.method} {one_line(one.path, 60)} {_came_back(one)}" for one in self.effect.requests[:2])
         if "navigation" in self.effect.channels or "url_changed" in self.effect.channels:
@@ -98,6 +128,7 @@ class Answering:
     known: Judgement = field(default_factory=Judgement)
     # Whether the action gives the page something: text, a choice, a file.
     supplies: bool = False
+    detail: OutputDetail = "compact"
 
 
 def wish_of(p: ContractParams) -> Wish:
@@ -143,13 +174,14 @@ def _request(one: EffectRequest) -> RequestSeen:
     return RequestSeen(method=one.method, path=one.path, status=status, pending=one.status == "pending")
 
 
-def _effect(report: ActionReport) -> EffectSeen:
+def _effect(report: ActionReport, detail: OutputDetail) -> EffectSeen:
     effect = report.effect
+    full = detail == "full"
     return EffectSeen(
         observed=effect.observed,
         channels=list(effect.channels),
-        new_text=list(effect.new_text),
-        requests=[_request(one) for one in effect.requests],
+        new_text=list(effect.new_text if full else effect.new_text[:COMPACT_TEXTS]),
+        requests=[_request(one) for one in (effect.requests if full else effect.requests[:COMPACT_REQUESTS])],
         window_ms=effect.window_ms,
     )
 
@@ -167,13 +199,12 @@ def _answer(ctx: ToolContext, guard: CallGuard, report: ActionReport, answering:
         retry_advice=report.retry_advice,
         action_dispatched=bool(ctx.evidence.action_dispatched),
         dispatch_proof=report.dispatch_proof,
-        effect=_effect(report),
+        effect=_effect(report, answering.detail),
         verify_state=report.verify_state,
         rev=report.rev,
         dialogs=[DialogSeen(type=d.type, message=d.message, answer=d.answer) for d in report.dialogs],
         new_tab_ids=list(report.new_tab_ids),
         popups_closed=report.popups_closed,
-        downloads=[DownloadSeen(file_name=d.file_name, state=d.state) for d in report.downloads],
         guarded_commit=None if report.commit is None else commit_json(report.commit),
         receipt=guard.receipt_line,
         error_code=Precondition.error_code if failed else None,
@@ -185,6 +216,8 @@ def _answer(ctx: ToolContext, guard: CallGuard, report: ActionReport, answering:
         http_status=report.navigation.http_status if report.navigation else None,
         already_set=answering.known.already_set,
         verb=answering.verb if report.action_dispatched else "left as it is:",
+        beside=ctx.call.reserved_tokens,
+        full=answering.detail == "full",
     )
 
 

@@ -35,6 +35,10 @@ class Evidence:
     verification: str | None = None
     input_is_harmless: bool = False
     flags: set[Flag] = field(default_factory=set)
+    # What the pictures made for this call weigh.
+    image_bytes: int = 0
+    # The work context this call belongs to.
+    task_id: str | None = None
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
@@ -87,6 +91,8 @@ class CallInfo:
     intent: Callable[[str], CallRecord]
     session_id: str | None = None
     step: RunStep = no_steps
+    # What the answer's text has to leave free of its budget for what gates have to say.
+    reserved_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

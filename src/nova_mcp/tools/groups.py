@@ -1,5 +1,6 @@
 """Argument groups that several tools share, so that one rule has one place."""
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -30,6 +31,14 @@ def _absolute(url: str) -> str:
 
 
 AbsoluteUrl = Annotated[str, Field(max_length=URL_LIMIT, description="absolute http(s) URL"), AfterValidator(_absolute)]
+
+
+_A_REF = re.compile(REF_PATTERN)
+
+
+def as_locator(text: str) -> Locator:
+    """For arguments that take either: what looks like a ref is one."""
+    return Locator(ref=text) if _A_REF.match(text) else Locator(selector=text)
 
 
 class LoadParams(Params):

@@ -74,7 +74,7 @@ async def guarded_submit_form(ctx: ToolContext, p: SubmitParams) -> ElementResul
     own = templates.submit_form(route_of(tab.url), tab.page_epoch, _css(ctx, control))
     guard = CallGuard(ctx, p.wish(own))
     acted = await click(tab, control.locator, Press(), manner_of(p, guard), ctx.ports)
-    return await tell(ctx, guard, acted, Answering("submitted"))
+    return await tell(ctx, guard, acted, Answering("submitted", detail=p.output_detail))
 
 
 def _css(ctx: ToolContext, control: FoundControl) -> str | None:
@@ -141,7 +141,7 @@ async def guarded_send_message(ctx: ToolContext, p: SendParams) -> SendResult:
     if acted.already_done is None:
         insist(typed, composer.control)
         acted = await _send(ctx, p, composer, manner_of(p, guard))
-    told = await tell(ctx, guard, acted, Answering("sent with", supplies=True))
+    told = await tell(ctx, guard, acted, Answering("sent with", supplies=True, detail=p.output_detail))
     return widened(told, SendResult, composer=composer.control.line, typed_chars=typed.typed_chars)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 import anyio
 from pydantic import Field
 
-from nova_mcp.browser.claims import is_live, renewed
 from nova_mcp.errors import Stage, Status, Unavailable
 from nova_mcp.human.mailbox import Mailbox, this_process
 from nova_mcp.human.model import WHY_LIMIT, Question, QuestionKind, Reply
@@ -117,9 +116,9 @@ async def _bring_to_front(ctx: ToolContext) -> None:
 
 async def _still_waiting(ctx: ToolContext, p: AskParams, waited_s: float) -> None:
     """A sign of life for the client; the tab stays the agent's while its person works in it."""
-    tab, now = ctx.evidence.tab, ctx.ports.clock.now_ms()
-    if tab is not None and is_live(tab.lease, now) and tab.lease is not None and tab.lease.owner == ctx.caller.owner:
-        tab.lease = renewed(tab.lease, ctx.caller.owner, now)
+    tab = ctx.evidence.tab
+    if tab is not None:
+        ctx.browser.claims.touched(tab, ctx.caller.owner, take=False)
     await ctx.call.progress(waited_s, p.timeout_ms / 1000, "waiting for a person")
 
 

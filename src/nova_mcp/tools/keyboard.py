@@ -71,7 +71,8 @@ async def type_selector(ctx: ToolContext, p: TypeParams) -> TypeResult:
     text = Text(p.text, clear=p.clear, method=p.method, press_enter=p.press_enter)
     typed = await type_text(ctx.tab, p.element(), text, manner_of(p, guard), ctx.ports)
     known = Judgement(typed.verdict, repeat_safe=typed.repeat_safe, differs_reason="type.value_mismatch")
-    answering = Answering(f"typed {typed.typed_chars} characters into", known, supplies=True)
+    verb = f"typed {typed.typed_chars} characters into"
+    answering = Answering(verb, known, supplies=True, detail=p.output_detail)
     return widened(
         await tell(ctx, guard, typed.acted, answering),
         TypeResult,

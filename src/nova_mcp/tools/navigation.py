@@ -6,21 +6,25 @@ import anyio
 from pydantic import Field
 
 from nova_mcp.browser import navigation
+from nova_mcp.browser.claims import DEFAULT_TTL_MS, MAX_TTL_MS, MIN_TTL_MS, Place, Wish
 from nova_mcp.browser.navigation_report import LoadOptions, LoadState, NavigationReport
 from nova_mcp.browser.tab import Tab
 from nova_mcp.errors import FAMILIES, NovaError, Precondition, Stopped
 from nova_mcp.observation.model import Json
+from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tools.claims import ClaimPart, claim_part
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.groups import AbsoluteUrl, LoadParams
-from nova_mcp.tools.results import ActResult, DialogSeen, DownloadSeen, EffectSeen
-from nova_mcp.tools.spec import AgentParams, TargetParams, maybe, tool, widened
+from nova_mcp.tools.groups import AbsoluteUrl, DetailParams, LoadParams
+from nova_mcp.tools.results import ActResult, DialogSeen, EffectSeen
+from nova_mcp.tools.spec import RARE, AgentParams, TargetParams, maybe, tool, widened
 from nova_mcp.verification.outcome import Dispatch, Outcome, judge_outcome
 from nova_mcp.verification.outcome import EffectSeen as Effect
 
 SHOWN_URL = 300
+COMPACT_REDIRECTS = 2
 
 
-class NavigateParams(TargetParams, LoadParams):
+class NavigateParams(TargetParams, LoadParams, DetailParams):
     url: AbsoluteUrl
     force: bool = Field(default=False, description="leave even if the page asks to stay")
 
@@ -38,6 +42,8 @@ class TabNewParams(AgentParams, LoadParams):
     url: AbsoluteUrl | None = None
     sandbox_id: str | None = Field(None, pattern=r"^[A-Z]{1,6}$")
     activate: bool = True
+    claim: bool = Field(default=False, json_schema_extra=RARE)
+    ttl_ms: int = Field(DEFAULT_TTL_MS, ge=MIN_TTL_MS, le=MAX_TTL_MS, json_schema_extra=RARE)
 
 
 class NavigateResult(ActResult):
@@ -54,11 +60,10 @@ class NavigateResult(ActResult):
     def text(self) -> str:
         status = f" {self.http_status}" if self.http_status is not None else ""
         head = f'{self.target_id}{status} {self.url[:SHOWN_URL]} "{self.title[:120]}" · {self.load_state}'
-        notes = [f"{self.reason_code}: {self.message} {self.hint}"] if self.reason_code else []
+        notes = [" ".join(filter(None, (f"{self.reason_code}:", self.message, self.hint)))] if self.reason_code else []
         if self.redirects:
             notes.append(f"redirected from {self.redirects[0][:SHOWN_URL]}")
         notes += [f"{dialog.type} dialog {dialog.answer}: {dialog.message!r}" for dialog in self.dialogs]
-        notes += [f"download {download.file_name} {download.state}" for download in self.downloads]
         notes += [f"new tab {tab_id}" for tab_id in self.new_tab_ids]
         return "\n".join([head, *notes, *self.warnings])
 
@@ -70,6 +75,11 @@ class ReloadResult(NavigateResult):
 class TabNewResult(NavigateResult):
     created: bool = True
     activated: bool
+    claim: ClaimPart | None = maybe()
+
+    def text(self) -> str:
+        told = super().text()
+        return told if self.claim is None else f"{told}\n{self.claim.line()}"
 
 
 def load_deadline(p: LoadParams) -> int:
@@ -150,7 +160,6 @@ def _told(tab: Tab, report: NavigationReport) -> NavigateResult:
         verify_state=judged.verify_state,
         rev=tab.rev,
         dialogs=[DialogSeen(type=d.type, message=d.message, answer=d.answer) for d in report.dialogs],
-        downloads=[DownloadSeen(file_name=d.file_name, state=d.state) for d in report.downloads],
         new_tab_ids=list(report.new_tabs),
         popups_closed=report.popups_closed,
         requested_url=report.requested_url,
@@ -194,7 +203,10 @@ async def navigate(ctx: ToolContext, p: NavigateParams) -> NavigateResult:
 async def _open(ctx: ToolContext, p: NavigateParams) -> NavigateResult:
     await ctx.call.progress(0, None, "loading")
     report = await _under_way(ctx, navigation.navigate(ctx.tab, p.url, _options(p)))
-    return _landed(ctx, ctx.tab, report)
+    landed = _landed(ctx, ctx.tab, report)
+    # Where it began is what a compact answer needs of a chain; where it ended is the address itself.
+    short = landed.redirects if p.output_detail == "full" else landed.redirects[:COMPACT_REDIRECTS]
+    return landed.model_copy(update={"redirects": short})
 
 
 @tool(
@@ -247,19 +259,35 @@ async def reload(ctx: ToolContext, p: ReloadParams) -> ReloadResult:
 async def tab_new(ctx: ToolContext, p: TabNewParams) -> TabNewResult:
     """Opens a new tab of yours, with a page if you give a url."""
     await ctx.call.progress(0, None, "opening a tab")
+    if p.claim:
+        ctx.browser.claims.require_room(ctx.caller.owner)
     tab = await ctx.browser.targets.open_tab(ctx.caller, p.sandbox_id, activate=p.activate)
     ctx.evidence.tab = tab
+    claim = await _claimed(ctx, tab, p.ttl_ms) if p.claim else None
     report = (
         await _under_way(ctx, navigation.navigate(tab, p.url, LoadOptions(p.wait_until, p.timeout_ms)))
         if p.url is not None
         else _blank(tab)
     )
     _note(ctx, report)
-    told = widened(_told(tab, report), TabNewResult, activated=p.activate)
+    told = widened(_told(tab, report), TabNewResult, activated=p.activate, claim=claim)
     if report.status in ("failed", "blocked"):
         # The tab exists and is told, whatever became of its page.
         return told.model_copy(update={"status": "partial", "ok": False})
     return told
+
+
+async def _claimed(ctx: ToolContext, tab: Tab, ttl_ms: int) -> ClaimPart:
+    """The claim asked for with a new tab; without it the tab is not what was asked for and does not stay."""
+    try:
+        told = await ctx.browser.claims.claim(
+            Wish(Place(tab.target_id, tab.sandbox_id), ctx.caller.owner, ttl_ms), [tab]
+        )
+    except (NovaError, StoreUnavailable):
+        await ctx.browser.targets.close_tab(tab)
+        raise
+    ctx.evidence.task_id = told.claim.task_id
+    return claim_part(told)
 
 
 def _blank(tab: Tab) -> NavigationReport:

@@ -1,17 +1,23 @@
 """Pictures of a page."""
 
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, Self
 
 import anyio.to_thread
 from pydantic import Field, model_validator
 
+from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.element_area import element_area
-from nova_mcp.browser.screenshot import INLINE_LIMIT_BYTES, Region, ShotOptions, capture, screenshot_shelf
+from nova_mcp.browser.marks import every_mark, one_mark, widened_area
+from nova_mcp.browser.screenshot import INLINE_LIMIT_BYTES, Region, Shot, ShotOptions, capture, screenshot_shelf
+from nova_mcp.errors import NovaError
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import MaybeElementParams
-from nova_mcp.tools.spec import Image, PageResult, Params, TargetParams, maybe, tool
+from nova_mcp.tools.spec import Image, PageResult, Params, Part, TargetParams, maybe, tool
 from nova_mcp.tools.times import utc
+
+BESIDE_LIMIT_S = 3.0
 
 
 class RegionParams(Params):
@@ -28,6 +34,7 @@ class CaptureParams(TargetParams, MaybeElementParams):
     quality: int = Field(60, ge=1, le=100)
     max_width: int = Field(1024, ge=64, le=4096)
     response_mode: Literal["inline", "reference"] = "inline"
+    highlight: bool = Field(default=False, description="frames the element, or all with their refs")
 
     @model_validator(mode="after")
     def _one_subject(self) -> Self:
@@ -50,6 +57,7 @@ class CaptureResult(PageResult):
     captured_at_utc: str
     masked_fields: int = maybe(0)
     cut: bool = maybe(default=False)
+    highlighted: int = maybe(0)
     picture: Image | None = Field(default=None, exclude=True)
 
     def text(self) -> str:
@@ -58,6 +66,20 @@ class CaptureResult(PageResult):
 
     def images(self) -> tuple[Image, ...]:
         return () if self.picture is None else (self.picture,)
+
+
+class PicturePart(Part):
+    """A picture that came along with another answer."""
+
+    uri: str
+    mime_type: str
+    bytes: int
+    width: int
+    height: int
+    sha256: str
+    captured_at_utc: str
+    masked_fields: int = maybe(0)
+    picture: Image | None = Field(default=None, exclude=True)
 
 
 def shelf_mark(principal: str) -> str:
@@ -76,10 +98,8 @@ async def capture_screenshot(ctx: ToolContext, p: CaptureParams) -> CaptureResul
     """Takes a picture of the viewport, an element, a region or the full page. Secrets are covered."""
     tab = ctx.tab
     tab.require_ready()
-    shot = await capture(tab, await _options(ctx, p))
-    now = ctx.ports.clock.now_ms()
-    shot_id = f"{shelf_mark(ctx.caller.principal)}{ctx.ports.ids.token(16)}"
-    await anyio.to_thread.run_sync(screenshot_shelf(ctx.settings.data_dir).put, shot_id, shot, now)
+    shot = await capture(tab, await _options(ctx, p), ctx.secrets.shown_at)
+    kept = await _kept(ctx, shot)
     inline = p.response_mode == "inline" and len(shot.data) <= INLINE_LIMIT_BYTES
     ctx.evidence.selector = p.selector
     ctx.evidence.flags |= {"visual_exposed", "full_document" if p.full_page and not shot.cut else "viewport_only"}
@@ -97,19 +117,67 @@ async def capture_screenshot(ctx: ToolContext, p: CaptureParams) -> CaptureResul
         source_height=shot.source_height,
         scale=shot.scale,
         sha256=shot.sha256,
-        uri=f"nova://screenshot/{shot_id}",
-        captured_at_utc=utc(now),
+        uri=kept.uri,
+        captured_at_utc=kept.captured_at_utc,
         masked_fields=shot.masked_fields,
         cut=shot.cut,
+        highlighted=shot.marked,
         picture=Image(shot.data, shot.mime_type) if inline else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptShot:
+    uri: str
+    captured_at_utc: str
+
+
+async def _kept(ctx: ToolContext, shot: Shot) -> _KeptShot:
+    """The picture on the shelf, and its weight on the session's account."""
+    now = ctx.ports.clock.now_ms()
+    shot_id = f"{shelf_mark(ctx.caller.principal)}{ctx.ports.ids.token(16)}"
+    await anyio.to_thread.run_sync(screenshot_shelf(ctx.settings.data_dir).put, shot_id, shot, now)
+    ctx.evidence.image_bytes += len(shot.data)
+    return _KeptShot(f"nova://screenshot/{shot_id}", utc(now))
+
+
+async def beside(ctx: ToolContext) -> PicturePart | None:
+    """A picture that rides on another call; where none can be taken, that call's answer stands without it."""
+    tab = ctx.evidence.tab
+    if tab is None:
+        return None
+    with anyio.move_on_after(BESIDE_LIMIT_S):
+        try:
+            shot = await capture(tab, ShotOptions(), ctx.secrets.shown_at)
+            kept = await _kept(ctx, shot)
+        except (NovaError, DocumentChanged, PageScriptError, OSError):
+            return None
+        ctx.evidence.flags |= {"visual_exposed", "viewport_only"}
+        inline = Image(shot.data, shot.mime_type) if len(shot.data) <= INLINE_LIMIT_BYTES else None
+        return PicturePart(
+            uri=kept.uri,
+            mime_type=shot.mime_type,
+            bytes=len(shot.data),
+            width=shot.width,
+            height=shot.height,
+            sha256=shot.sha256,
+            captured_at_utc=kept.captured_at_utc,
+            masked_fields=shot.masked_fields,
+            picture=inline,
+        )
+    return None
 
 
 async def _options(ctx: ToolContext, p: CaptureParams) -> ShotOptions:
     if p.region is not None:
         clip = Region(p.region.x, p.region.y, p.region.width, p.region.height)
-        return ShotOptions(p.format, p.quality, p.max_width, clip=clip)
+        marks = await every_mark(ctx.tab, whole=True) if p.highlight else {}
+        return ShotOptions(p.format, p.quality, p.max_width, clip=clip, marks=marks)
     if (locator := p.locator()) is None:
-        return ShotOptions(p.format, p.quality, p.max_width, full_page=p.full_page)
+        marks = await every_mark(ctx.tab, whole=p.full_page) if p.highlight else {}
+        return ShotOptions(p.format, p.quality, p.max_width, full_page=p.full_page, marks=marks)
     clip = await element_area(ctx.tab, locator)
-    return ShotOptions(p.format, p.quality, p.max_width, clip=clip, in_viewport=True)
+    marks = await one_mark(ctx.tab, locator) if p.highlight else {}
+    # With its surroundings, or the frame around the element would be all that is added.
+    clip = widened_area(clip) if p.highlight else clip
+    return ShotOptions(p.format, p.quality, p.max_width, clip=clip, in_viewport=True, marks=marks)

@@ -18,13 +18,22 @@ from nova_mcp.tools.groups import (
     OneElementParams,
 )
 from nova_mcp.tools.guarding import CallGuard, Wish
-from nova_mcp.tools.spec import TargetParams, tool, widened
+from nova_mcp.tools.pictures import PicturePart, beside
+from nova_mcp.tools.spec import RARE, Image, TargetParams, maybe, tool, widened
 
 
 class ClickParams(TargetParams, OneElementParams, ActParams, LeadingParams, DialogParams, ContractParams, DetailParams):
     button: Literal["left", "middle", "right"] = "left"
     click_count: int = Field(1, ge=1, le=3)
     modifiers: list[Literal["Alt", "Control", "Meta", "Shift"]] = Field(default_factory=list, max_length=4)
+    include_screenshot: bool = Field(default=False, json_schema_extra=RARE)
+
+
+class ClickResult(ElementResult):
+    screenshot: PicturePart | None = maybe()
+
+    def images(self) -> tuple[Image, ...]:
+        return () if self.screenshot is None or self.screenshot.picture is None else (self.screenshot.picture,)
 
 
 @tool(
@@ -35,14 +44,15 @@ class ClickParams(TargetParams, OneElementParams, ActParams, LeadingParams, Dial
     deadline_ms=act_deadline,
     guards=reserves,
 )
-async def click_selector(ctx: ToolContext, p: ClickParams) -> ElementResult:
+async def click_selector(ctx: ToolContext, p: ClickParams) -> ClickResult:
     """Clicks exactly one element, by ref or selector, and reports what really happened. A covered, hidden, disabled or
     ambiguous target is refused untouched. Controls marked [commit] need expect or transitionContract."""
     ctx.tab.require_ready()
     guard = CallGuard(ctx, wish_of(p))
     press = Press(p.button, p.click_count, tuple(p.modifiers))
     acted = await click(ctx.tab, p.element(), press, manner_of(p, guard), ctx.ports)
-    return await tell(ctx, guard, acted, Answering("clicked"))
+    told = await tell(ctx, guard, acted, Answering("clicked", detail=p.output_detail))
+    return widened(told, ClickResult, screenshot=await beside(ctx) if p.include_screenshot else None)
 
 
 class HoverParams(TargetParams, OneElementParams, ActParams):

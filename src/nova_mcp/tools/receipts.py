@@ -72,7 +72,7 @@ class ReceiptBook:
         name = f"{shelf_mark(ctx.caller.principal)}{ctx.ports.ids.token(16)}"
         with anyio.move_on_after(PICTURE_LIMIT_S):
             try:
-                shot = await capture(ctx.tab, PICTURE)
+                shot = await capture(ctx.tab, PICTURE, ctx.secrets.shown_at)
                 shelf: ScreenshotShelf = receipt_shelf(ctx.settings.data_dir)
                 await anyio.to_thread.run_sync(shelf.put, name, shot, ctx.ports.clock.now_ms())
             except (NovaError, DocumentChanged, PageScriptError, OSError):

@@ -32,11 +32,6 @@ class DialogSeen(Part):
     answer: str
 
 
-class DownloadSeen(Part):
-    file_name: str
-    state: str
-
-
 class ActResult(PageResult):
     """Every acting answer says whether the page was touched and what came of it."""
 
@@ -52,7 +47,6 @@ class ActResult(PageResult):
     dialogs: list[DialogSeen] = maybe([])
     new_tab_ids: list[str] = maybe([])
     popups_closed: int = maybe(0)
-    downloads: list[DownloadSeen] = maybe([])
     guarded_commit: dict[str, JsonValue] | None = maybe()
     # One line of proof; nova receipt shows the rest.
     receipt: str | None = maybe()

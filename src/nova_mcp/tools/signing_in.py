@@ -66,7 +66,7 @@ async def guarded_login(ctx: ToolContext, p: LoginParams) -> LoginResult:
     await _fill_in(ctx, p, form)
     guard = CallGuard(ctx, p.wish(templates.login(), SIGNING_IN))
     acted = await _commit(ctx, form, manner_of(p, guard))
-    told = await tell(ctx, guard, acted, Answering("signed in with"))
+    told = await tell(ctx, guard, acted, Answering("signed in with", detail=p.output_detail))
     if told.verify_state == "verified":
         await ctx.browser.sandboxes.by_id(tab.sandbox_id).save()
     return widened(told, LoginResult, auth=await _auth(ctx))

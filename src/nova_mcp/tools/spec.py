@@ -22,12 +22,15 @@ GateId = Literal[
     "safety.emergency_stop",
     "safety.disk_space_low",
     "policy.domain",
+    "safety.session_budget",
     "claim.owner",
     "setup.shared_agent_id",
     "safety.perceive_first",
+    "safety.overlay_detected",
 ]
-# `optional` tolerates that there is no tab yet, `departed` that the named one is already gone.
-TargetUse = Literal["none", "optional", "departed", "required"]
+# `optional` tolerates that there is no tab yet, `departed` that the named one is already gone; for `place` a sandbox id
+# means the sandbox itself, where it otherwise means a tab in it.
+TargetUse = Literal["none", "optional", "departed", "place", "required"]
 # `turn` keeps other changes away between the steps of one call, while the steps lock the tab themselves.
 LockUse = Literal["none", "shared", "exclusive", "turn"]
 
@@ -118,12 +121,29 @@ def widened(base: Result, into: type[R], **more: object) -> R:
     return into.model_validate({**dict(base), **more})
 
 
+class DownloadSeen(Part):
+    """A file a page handed over; without a path it was not kept, and the note says why."""
+
+    file_name: str
+    bytes: int
+    sha256: str | None
+    mime_type: str
+    state: Literal["running", "completed", "cancelled", "failed", "not_saved"]
+    path: str | None = maybe()
+    note: str | None = maybe()
+
+    def line(self) -> str:
+        return f"download {self.file_name} {self.state} {self.bytes} bytes {self.path or self.note or ''}".rstrip()
+
+
 class PageResult(Result):
     """The answer of a tool that looked at a page."""
 
     status: Status = "ok"
     target_id: str
     url: str
+    # Filled in by the pipeline: those that are under way, and once those that have ended.
+    downloads: list[DownloadSeen] = maybe([])
     stage: Stage | None = maybe()
     retryable: bool = maybe(default=False)
     retry_advice: RetryAdvice | None = maybe()
@@ -164,7 +184,7 @@ class ToolSpec:
         return action_kind(self.effect)
 
 
-ALWAYS: tuple[GateId, ...] = ("safety.emergency_stop", "safety.disk_space_low")
+ALWAYS: tuple[GateId, ...] = ("safety.emergency_stop", "safety.disk_space_low", "safety.session_budget")
 DEFAULT_DEADLINE_MS = 15_000
 
 

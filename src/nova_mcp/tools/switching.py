@@ -99,7 +99,7 @@ async def _switch(ctx: ToolContext, p: GuardedParams, kind: PickerKind, label: s
     else:
         acted = await _choose(ctx, picker, option, manner_of(p, guard))
     known = Judgement(already_set=already, repeat_safe=True)
-    told = await tell(ctx, guard, acted, Answering("switched with", known))
+    told = await tell(ctx, guard, acted, Answering("switched with", known, detail=p.output_detail))
     after = shown if already or told.verify_state == "verified" else await _label_now(ctx, p, kind)
     return widened(told, SwitchResult, before=picker.label, after=after)
 

@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from nova_mcp.browser.claims import is_live
+from nova_mcp.browser.claim_book import ClaimBook
+from nova_mcp.browser.claims import AgentRole, Place, is_live
 from nova_mcp.browser.tab import Tab
 from nova_mcp.browser.targets import TabQuery
 from nova_mcp.errors import InvalidParams, Status
@@ -28,6 +29,10 @@ class TabClaim(Part):
     owner_agent_id: str
     lease_remaining_ms: int
     implicit: bool
+    task_id: str | None = maybe()
+    agent_role: AgentRole | None = maybe()
+    debug_label: str | None = maybe()
+    claimed_at_utc: str | None = maybe()
 
 
 class TabEntry(Part):
@@ -67,12 +72,29 @@ async def tabs(ctx: ToolContext, p: TabsParams) -> TabsResult:
     current = targets.active_of(ctx.caller.owner)
     found = targets.list_tabs(ctx.caller, TabQuery(p.active_only, p.sandbox_id, p.domain, p.mine))
     now = ctx.ports.clock.now_ms()
-    entries = [_entry(tab, now, active=tab is current, full=p.output_detail == "full") for tab in found]
+    claims, full = ctx.browser.claims, p.output_detail == "full"
+    entries = [_entry(tab, _claim(claims, tab, now, full=full), active=tab is current, full=full) for tab in found]
     return TabsResult(active_target_id=current.target_id if current else None, tabs=entries, total_count=len(entries))
 
 
-def _entry(tab: Tab, now_ms: int, *, active: bool, full: bool) -> TabEntry:
-    lease = tab.lease if is_live(tab.lease, now_ms) else None
+def _claim(claims: ClaimBook, tab: Tab, now_ms: int, *, full: bool) -> TabClaim | None:
+    """Who holds a tab, by a claim or by working on it."""
+    lease = claims.lease_on(tab)
+    if lease is None or not is_live(lease, now_ms):
+        return None
+    claim = claims.over(Place(tab.target_id, tab.sandbox_id)) if full else None
+    return TabClaim(
+        owner_agent_id=lease.owner[1],
+        lease_remaining_ms=lease.expires_at_ms - now_ms,
+        implicit=lease.implicit,
+        task_id=claim.task_id if claim else None,
+        agent_role=claim.agent_role if claim else None,
+        debug_label=claim.debug_label if claim else None,
+        claimed_at_utc=utc(claim.acquired_at_ms) if claim else None,
+    )
+
+
+def _entry(tab: Tab, claim: TabClaim | None, *, active: bool, full: bool) -> TabEntry:
     return TabEntry(
         target_id=tab.target_id,
         sandbox_id=tab.sandbox_id,
@@ -81,11 +103,7 @@ def _entry(tab: Tab, now_ms: int, *, active: bool, full: bool) -> TabEntry:
         state=tab.state,
         is_active=active,
         opener_target_id=tab.opener_target_id,
-        claim=TabClaim(
-            owner_agent_id=lease.owner[1], lease_remaining_ms=lease.expires_at_ms - now_ms, implicit=lease.implicit
-        )
-        if lease
-        else None,
+        claim=claim,
         rev=tab.rev if full else None,
         page_epoch=tab.page_epoch if full else None,
         last_activity_utc=utc(tab.last_activity_ms) if full else None,
@@ -108,18 +126,20 @@ class TabCloseResult(Result):
     lock="none",
 )
 async def tab_close(ctx: ToolContext, p: TargetParams) -> TabCloseResult:
-    """Closes a tab without asking the page."""
+    """Closes a tab without asking the page; a claim on it is released and finalized."""
     if ctx.evidence.tab is None:
         return TabCloseResult(
             target_id=p.target_id, closed=False, released=False, finalized=False, reason_code="tab.already_closed"
         )
     held = is_live(ctx.tab.lease, ctx.ports.clock.now_ms())
+    # Decided before the page goes: a claim that can't be finalized keeps its tab.
+    finished = await ctx.browser.claims.finish(ctx.caller.owner, ctx.tab)
     closed = await ctx.browser.targets.close_tab(ctx.tab)
     return TabCloseResult(
         target_id=ctx.tab.target_id,
         closed=closed,
-        released=closed and held,
-        finalized=False,
+        released=finished is not None or (closed and held),
+        finalized=finished is not None,
         reason_code=None if closed else "tab.already_closed",
     )
 

@@ -1,5 +1,9 @@
 // Words on controls in four languages. `WORDS` comes with the bundle: list name → language → phrases.
-const foldText = (text) => text.slice(0, 400).toLowerCase().replace(/ß/g, "ss").normalize("NFKD").replace(/\p{M}+/gu, "");
+const PLAIN_LETTERS = /^[\x00-\x7f]*$/;
+const foldText = (text) => {
+  const low = text.slice(0, 400).toLowerCase();
+  return PLAIN_LETTERS.test(low) ? low : low.replace(/ß/g, "ss").normalize("NFKD").replace(/\p{M}+/gu, "");
+};
 const foldedTexts = new Map();
 const foldWords = (text) => {
   let words = foldedTexts.get(text);

@@ -1,217 +1,265 @@
-// Roles, accessible names and what a person can see. A working subset of the ARIA rules.
-const INPUT_ROLES = {
-  button: "button", submit: "button", reset: "button", image: "button", checkbox: "checkbox", radio: "radio",
-  range: "slider", number: "spinbutton", search: "searchbox", file: "button", color: "button", hidden: null,
-};
-const TAG_ROLES = {
-  button: "button", textarea: "textbox", option: "option", summary: "button", nav: "navigation", main: "main",
-  aside: "complementary", dialog: "dialog", article: "article", h1: "heading", h2: "heading", h3: "heading",
-  h4: "heading", h5: "heading", h6: "heading", ul: "list", ol: "list", li: "listitem", table: "table", tr: "row",
-  form: "form", fieldset: "group", progress: "progressbar", meter: "meter", output: "status", search: "search",
-  img: "img", hr: "separator", menu: "list", details: "group", iframe: "iframe", label: "label",
-};
-const SECTIONING = new Set(["article", "aside", "main", "nav", "section"]);
-const CONTENT_NAMED = new Set([
-  "button", "link", "option", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "checkbox", "radio", "switch",
-  "heading", "treeitem", "cell", "gridcell", "columnheader", "rowheader", "row", "tooltip", "label",
-]);
-const INTERACTIVE = new Set([
-  "button", "link", "textbox", "searchbox", "checkbox", "radio", "combobox", "listbox", "option", "slider",
-  "spinbutton", "switch", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "treeitem",
-]);
-const CONTROLS = new Set([
-  "textbox", "searchbox", "checkbox", "radio", "combobox", "listbox", "slider", "spinbutton", "switch",
-]);
-const KNOWN_ROLE = /^[a-z]{2,24}$/;
+// Accessible names by the W3C rules: references, declared labels, native sources, content, tooltips.
+const MOST_NAME = 200;
+const MOST_TEXT = 400;
+const MOST_NODES = 200;
+// How a walk came to an element decides what it may take from it.
+const [SELF, CHILD, LABEL, REFERENCE] = [0, 1, 2, 3];
 
-const explicitRole = (el) => {
-  const given = attr(el, "role");
-  if (!given) return null;
-  const first = given.trim().toLowerCase().split(/\s+/)[0];
-  return KNOWN_ROLE.test(first) && first !== "presentation" && first !== "none" ? first : null;
-};
+const textContentOf = getter(Node.prototype, "textContent");
+const says = (text) => /\S/.test(text);
+const isTrue = (el, name) => (attr(el, name) ?? "").toLowerCase() === "true";
 
-const isEditableHost = (el) => {
-  const given = attr(el, "contenteditable");
-  return given !== null && /^(|true|plaintext-only)$/i.test(given);
+// -- relations that are looked up for many elements: one pass over the tree serves them all
+
+const treeRelations = new Map();
+const forgetLabels = () => treeRelations.clear();
+asked.push(forgetLabels);
+
+const relationsIn = (root) => {
+  let known = treeRelations.get(root);
+  if (known !== undefined) return known;
+  treeRelations.set(root, (known = { labels: new Map(), owners: new Map() }));
+  for (const el of queryAll(root, "label,[aria-owns]")) {
+    const control = tagOf(el) === "label" ? labelControl(el) : null;
+    if (control !== null) known.labels.set(control, [...(known.labels.get(control) ?? []), el]);
+    if (hasAttribute(el, "aria-owns")) noteOwner(el, known.owners);
+  }
+  return known;
+};
+const noteOwner = (owner, owners) => {
+  if (isHiddenSource(owner)) return;
+  for (const other of pointedAt(owner, "aria-owns", 20)) if (!owners.has(other) && !composedContains(other, owner)) owners.set(other, owner);
 };
 
-const typeOf = (el) => {
+const NONE = Object.freeze([]);
+const labelsFor = (el) => (LABELABLE.has(tagOf(el)) ? relationsIn(rootNode(el)).labels.get(el) ?? NONE : NONE);
+
+const pointedAt = (el, name, limit) => {
+  const list = attr(el, name);
+  if (list === null || !says(list)) return [];
+  const root = rootNode(el);
+  const found = [];
+  for (const id of tokensOf(list).slice(0, limit)) {
+    const other = idIn(root, id);
+    if (other !== null) found.push(other);
+  }
+  return found;
+};
+
+// -- what is shown
+
+// A box of its own is missing to what is laid out as contents, though its text is there.
+const isLaidOut = (el) => {
+  if (checkVisible(el)) return true;
+  const up = styleOf(el).display === "contents" ? composedParent(el) : null;
+  return up !== null && isLaidOut(up);
+};
+const SHOWN = Object.freeze({ visibilityProperty: true });
+const isHiddenSource = (el) =>
+  isTrue(el, "aria-hidden") || (!checkVisible(el, SHOWN) && (!isLaidOut(el) || styleOf(el).visibility !== "visible"));
+
+const faintInk = (style) => parseFloat(style.fontSize) < 3 || isTransparent(style.color);
+
+// -- the walk
+
+// `seen`: what was read once is not read again as part of something around it. `root`: where the text is taken from now.
+// `faint`: that place is itself drawn without ink, so its parts are not left out for the same reason; null until asked.
+const newWalk = (start, budget) => ({ start, budget, seen: new Set(), path: [], ids: false, hidden: false, root: start, faint: null });
+const isFaint = (walk) => (walk.faint ??= !opaque(walk.root) || faintInk(styleOf(walk.root)));
+
+const referred = (el, how, walk) => {
+  const ids = walk.ids || how === REFERENCE;
+  const hidden = walk.hidden || isHiddenSource(el);
+  const inner = { ...walk, path: how === REFERENCE ? [] : walk.path, ids, hidden, root: el, faint: null };
+  return alternative(el, how, inner);
+};
+
+const referredAll = (list, how, walk) =>
+  list.length === 0 ? "" : list.map((el) => referred(el, how, walk).trim()).filter(Boolean).join(" ");
+
+const alternative = (el, how, walk, role = roleOf(el)) => {
+  if (walk.budget.left <= 0 || walk.path.includes(el) || (how === CHILD && walk.seen.has(el))) return "";
+  walk.budget.left -= 1;
+  walk.seen.add(el);
+  walk.path.push(el);
+  const text = sourceText(el, role, how, walk);
+  walk.path.pop();
+  return text;
+};
+
+const sourceText = (el, role, how, walk) => {
+  if (!walk.ids && hasAttribute(el, "aria-labelledby")) {
+    const text = referredAll(pointedAt(el, "aria-labelledby", 10), REFERENCE, walk);
+    if (text !== "") return text;
+  }
+  if (how !== SELF && el !== walk.start) {
+    const value = embeddedValue(el, role, walk);
+    if (says(value)) return value;
+  }
+  const label = attr(el, "aria-label");
+  if (label !== null && says(label)) return label;
   const tag = tagOf(el);
-  return tag === "input" ? inputType(el) : tag === "button" ? buttonType(el) : "";
+  if (role !== "none") {
+    const native = nativeText(el, tag, walk);
+    if (says(native)) return native;
+  }
+  const text = how !== SELF || CONTENT_NAMED.has(role) ? contentText(el, walk) : "";
+  if (says(text) || role === "none") return text;
+  // Blanks may still keep two words apart.
+  return tooltip(el, tag) || text;
 };
 
-const inputRole = (el) => {
+const FREE_TEXT = new Set(["textbox", "searchbox"]);
+const RANGES = new Set(["slider", "spinbutton", "scrollbar", "progressbar", "meter"]);
+const selectedText = (el) => {
+  const parts = [];
+  for (const option of selectOptions(el)) if (parts.length < 20) parts.push(optionText(option));
+  return parts.join(" ");
+};
+
+// A control inside the name of another speaks through its value, if it has one.
+const embeddedValue = (el, role, walk) => {
+  const tag = tagOf(el);
+  if (FREE_TEXT.has(role) || role === "combobox") {
+    if (tag === "select") return selectedText(el);
+    if (tag === "input" || tag === "textarea") return isSecret(el) ? "" : rawValue(el);
+    if (role !== "combobox") return contentText(el, walk);
+  }
+  if (role === "listbox" || role === "combobox") {
+    if (tag === "select") return selectedText(el);
+    const chosen = [...elementAll(el, "[role=option][aria-selected=true]")].slice(0, 20);
+    if (chosen.length) return chosen.map((option) => alternative(option, CHILD, walk).trim()).join(" ");
+    return role === "combobox" ? contentText(el, walk) : "";
+  }
+  if (!RANGES.has(role)) return "";
+  return attr(el, "aria-valuetext") ?? attr(el, "aria-valuenow") ?? (tag === "input" ? inputValue(el) : attr(el, "value") ?? "");
+};
+
+// -- native sources
+
+const firstNamed = (el, tag) => {
+  for (let node = firstChild(el); node !== null; node = nextSibling(node)) if (isElement(node) && tagOf(node) === tag) return node;
+  return null;
+};
+
+const fromChild = (tag) => (el, walk) => {
+  const child = firstNamed(el, tag);
+  return child === null ? "" : referred(child, LABEL, walk);
+};
+
+const fromLabels = (el, walk) => referredAll(labelsFor(el).slice(0, 5), LABEL, walk);
+
+const BUTTON_WORDS = { submit: "Submit", reset: "Reset", button: "" };
+const inputText = (el, walk) => {
+  const label = fromLabels(el, walk);
+  if (label !== "") return label;
   const type = inputType(el);
-  if (type in INPUT_ROLES) return INPUT_ROLES[type];
-  return hasAttribute(el, "list") ? "combobox" : "textbox";
+  if (Object.hasOwn(BUTTON_WORDS, type)) return attr(el, "value") ?? BUTTON_WORDS[type];
+  if (type === "image") return attr(el, "alt") || attr(el, "value") || attr(el, "title") || "Submit";
+  return "";
 };
 
-const roleOf = (el) => {
-  const given = explicitRole(el);
-  if (given) return given;
-  const tag = tagOf(el);
-  if (tag === "a" || tag === "area" || tag === "svg:a") return hasAttribute(el, "href") ? "link" : isEditableHost(el) ? "textbox" : "generic";
-  if (tag === "input") return inputRole(el) ?? "generic";
-  if (tag === "select") return hasAttribute(el, "multiple") || Number(attr(el, "size")) > 1 ? "listbox" : "combobox";
-  if (tag === "header" || tag === "footer") {
-    const inner = closest(composedParent(el), (node) => SECTIONING.has(tagOf(node)));
-    return inner ? "generic" : tag === "header" ? "banner" : "contentinfo";
-  }
-  if (tag === "section") return attr(el, "aria-label") || attr(el, "aria-labelledby") ? "region" : "generic";
-  if (isEditableHost(el)) return "textbox";
-  return Object.hasOwn(TAG_ROLES, tag) ? TAG_ROLES[tag] : "generic";
+const given = (name) => (el) => attr(el, name) ?? "";
+const svgTitle = (el) => {
+  const title = firstNamed(el, "svg:title");
+  return title === null ? "" : textContentOf(title);
+};
+const NATIVE_TEXT = new Map(Object.entries({
+  input: inputText, button: fromLabels, select: fromLabels, textarea: fromLabels, meter: fromLabels, progress: fromLabels,
+  output: fromLabels, img: given("alt"), area: given("alt"), fieldset: fromChild("legend"), table: fromChild("caption"),
+  figure: fromChild("figcaption"), optgroup: given("label"), option: given("label"),
+}));
+
+const nativeText = (el, tag, walk) => {
+  if (tag.startsWith("svg:")) return svgTitle(el);
+  const source = NATIVE_TEXT.get(tag);
+  return source === undefined ? "" : source(el, walk);
 };
 
-// -- what can be seen
-
-const rendered = (el) => checkVisible(el, { visibilityProperty: true, contentVisibilityAuto: false });
-
-const opaque = (el) => checkVisible(el, { opacityProperty: true });
-
-// Ink so faint that nobody reads it counts as none.
-const ALPHA = /^rgba\(.*,\s*([\d.]+)\)$|\/\s*([\d.]+)\)$/;
-const isTransparent = (color) => {
-  if (color === "transparent") return true;
-  const found = ALPHA.exec(color);
-  return found !== null && Number(found[1] ?? found[2]) < 0.1;
+const HINTED = new Set(["input", "textarea"]);
+const tooltip = (el, tag) => {
+  const title = attr(el, "title") ?? (tag === "svg:a" ? attr(el, "xlink:title") : null);
+  if (title !== null && says(title)) return title;
+  return (HINTED.has(tag) ? attr(el, "placeholder") : null) ?? attr(el, "aria-placeholder") ?? "";
 };
 
-const NO_CLIP = new Set(["", "auto", "none"]);
-const clippedAway = (style) =>
-  (!NO_CLIP.has(style.clip) && /^rect\((0|0px|1px)[, ]+(0|0px|1px)[, ]+(0|0px|1px)[, ]+(0|0px|1px)\)$/.test(style.clip)) ||
-  /^inset\((50|100)%\)$/.test(style.clipPath) || /^circle\(0/.test(style.clipPath);
+// -- content
 
-// Window measures are dear to read thousands of times; each question takes them once.
-const view = { x: 0, y: 0, width: 0, height: 0 };
-const measure = () => {
-  [view.x, view.y, view.width, view.height] = [WIN.scrollX, WIN.scrollY, WIN.innerWidth, WIN.innerHeight];
-};
-asked.push(measure);
+const SILENT = new Set(["script", "style", "template", "noscript", "svg:title", "svg:desc", "svg:defs", "svg:style"]);
+const SPEAKING = ["aria-label", "aria-labelledby", "aria-owns", "title", "alt", "value"];
+const VALUED = new Set(["input", "textarea", "select", "img", "meter", "progress", "slot"]);
+const isBare = (el, tag) =>
+  firstChild(el) === null && openShadow(el) === null && !VALUED.has(tag) && !SPEAKING.some((name) => hasAttribute(el, name));
 
-const offPage = (box) => box.right + view.x <= 0 || box.bottom + view.y <= 0 || box.left + view.x > 20000;
-
-// Text nobody sees although it is laid out: zero or unreadably small type, transparent ink, clipped or moved away.
-const inkless = (el) => {
-  const style = styleOf(el);
-  return parseFloat(style.fontSize) < 3 || isTransparent(style.color) || parseFloat(style.textIndent) < -500;
-};
-
-const CUSTOM_DRAWN = new Set(["checkbox", "radio", "file", "range"]);
-const visibleControl = (el) => {
-  if (!rendered(el)) return false;
-  const box = boxOf(el);
-  if (box.width < 1 || box.height < 1) return tagOf(el) === "a" && boxesOf(el).length > 0 && hasVisibleChild(el);
-  if (!opaque(el) && !(tagOf(el) === "input" && CUSTOM_DRAWN.has(inputType(el)))) return false;
-  if (offPage(box)) return false;
-  return !((box.width <= 1 || box.height <= 1) && clippedAway(styleOf(el)));
-};
-
-const hasVisibleChild = (el) => {
-  for (const child of composedChildren(el)) {
-    if (!isElement(child) || !rendered(child)) continue;
-    const box = boxOf(child);
-    if (box.width >= 1 && box.height >= 1) return true;
-  }
-  return false;
-};
-
-// -- names
-
-const namedText = (el, depth, budget) => {
+const contentText = (el, walk) => {
+  const written = mayBeWrittenTo(el, firstChild(el) === null);
+  let text = written ? generatedText(el, "::before") : "";
   const only = firstChild(el);
-  if (only !== null && isText(only) && nextSibling(only) === null && openShadow(el) === null) return dataOf(only).slice(0, 400);
+  if (only !== null && isText(only) && nextSibling(only) === null && openShadow(el) === null) text += dataOf(only).slice(0, MOST_TEXT);
+  else text += childrenText(el, walk);
+  if (hasAttribute(el, "aria-owns"))
+    for (const other of pointedAt(el, "aria-owns", 20)) if (relationsIn(rootNode(el)).owners.get(other) === el) text += ` ${childText(other, walk)}`;
+  return written ? text + generatedText(el, "::after") : text;
+};
+
+const childrenText = (el, walk, mute = false) => {
   let text = "";
+  const { owners } = relationsIn(rootNode(el));
   for (const child of composedChildren(el)) {
-    if (budget.left <= 0) break;
+    if (walk.budget.left <= 0 || text.length > MOST_TEXT) break;
     if (isText(child)) {
-      text += dataOf(child);
-      budget.left -= 1;
-      continue;
-    }
-    if (!isElement(child)) continue;
-    budget.left -= 1;
-    const tag = tagOf(child);
-    if (tag === "script" || tag === "style" || tag === "template" || tag === "noscript") continue;
-    if (attr(child, "aria-hidden") === "true" || !rendered(child) || !opaque(child)) continue;
-    const style = styleOf(child);
-    if (parseFloat(style.fontSize) < 3 || isTransparent(style.color)) continue;
-    const own = attr(child, "aria-label") ?? (tag === "img" || tag === "svg:image" ? attr(child, "alt") : null);
-    const part = own ?? (tag === "svg:svg" ? svgTitle(child) : depth > 12 ? "" : embedded(child, tag, depth, budget));
-    text += style.display === "inline" ? part : ` ${part} `;
-    if (text.length > 400) break;
+      walk.budget.left -= 1;
+      if (!mute) text += dataOf(child);
+    } else if (isElement(child) && !(owners.size > 0 && owners.has(child))) text += childText(child, walk);
   }
   return text;
 };
 
-const embedded = (el, tag, depth, budget) => {
-  if (tag === "input" || tag === "textarea" || tag === "select") return "";
-  return namedText(el, depth + 1, budget);
+const childText = (el, walk) => {
+  const tag = tagOf(el);
+  if (SILENT.has(tag)) return "";
+  if (tag === "br") return " ";
+  if (tag === "slot") return contentText(el, walk);
+  if (isBare(el, tag) && !mayBeWrittenTo(el, true)) return "";
+  if (walk.hidden) return spaced(alternative(el, CHILD, walk), styleOf(el).display);
+  if (isTrue(el, "aria-hidden")) return "";
+  if (checkVisible(el, PLAINLY_SHOWN)) {
+    const text = alternative(el, CHILD, walk);
+    return says(text) ? inkedText(text, styleOf(el), walk) : text;
+  }
+  const style = styleOf(el);
+  const boxless = style.display === "contents";
+  if (!boxless && (!checkVisible(el) || !(opaque(el) || isFaint(walk)))) return "";
+  // Inside something invisible a part may be visible again.
+  const text = style.visibility === "visible" ? alternative(el, CHILD, walk) : childrenText(el, walk, true);
+  return inkedText(text, style, walk);
 };
 
-const svgTitle = (el) => {
-  for (let node = firstChild(el); node !== null; node = nextSibling(node))
-    if (isElement(node) && localName(node) === "title") return textContentOf(node);
-  return "";
-};
-const textContentOf = getter(Node.prototype, "textContent");
+const inkedText = (text, style, walk) => (faintInk(style) && !isFaint(walk) ? "" : spaced(text, style.display));
+
+const spaced = (text, display) => (display === "inline" || display === "contents" ? text : ` ${text} `);
+
+// -- answers
+
+// The text of an element as it would stand in a name, whatever its role; only what is drawn with ink.
+const namedText = (el, depth, budget) => contentText(el, { ...newWalk(el, budget), faint: false });
 
 const fromIds = (el, list) => {
+  const walk = newWalk(el, { left: MOST_NODES });
   const root = rootNode(el);
-  const parts = [];
-  for (const id of list.trim().split(/\s+/).slice(0, 5)) {
-    const other = idIn(root, id);
-    if (other) parts.push(attr(other, "aria-label") ?? namedText(other, 0, { left: 200 }));
-  }
-  return squash(parts.join(" "));
+  const found = tokensOf(list).slice(0, 5).map((id) => idIn(root, id)).filter((other) => other !== null);
+  return squash(referredAll(found, REFERENCE, walk));
 };
 
-// Asking each control for its labels walks the whole tree every time; one pass over the labels serves them all.
-const labelMaps = new Map();
-const forgetLabels = () => labelMaps.clear();
-asked.push(forgetLabels);
-const labelsFor = (el) => {
-  if (!LABELABLE.has(tagOf(el))) return [];
-  const root = rootNode(el);
-  let known = labelMaps.get(root);
-  if (known === undefined) {
-    labelMaps.set(root, (known = new Map()));
-    for (const label of queryAll(root, "label")) {
-      const control = labelControl(label);
-      if (control !== null) known.set(control, [...(known.get(control) ?? []), label]);
-    }
-  }
-  return known.get(el) ?? [];
-};
-
-const labelText = (el) => squash(labelsFor(el).slice(0, 3).map((label) => namedText(label, 0, { left: 200 })).join(" "));
-
+// One question asks for the same name several times; between two turns of the page nothing is kept.
+const knownNames = new Map();
+const forgetNames = () => knownNames.clear();
+asked.push(forgetNames);
 const nameOf = (el, role) => {
-  const by = attr(el, "aria-labelledby");
-  if (by) {
-    const text = fromIds(el, by);
-    if (text) return cut(text, 200);
-  }
-  const label = attr(el, "aria-label");
-  if (label && squash(label)) return cut(squash(label), 200);
-  const tag = tagOf(el);
-  if (tag === "input") {
-    const type = inputType(el);
-    if (type === "submit" || type === "button" || type === "reset") {
-      const value = inputValue(el) || (type === "submit" ? "Submit" : type === "reset" ? "Reset" : "");
-      if (value) return cut(squash(value), 200);
-    }
-    if (type === "image" && attr(el, "alt")) return cut(squash(attr(el, "alt")), 200);
-  }
-  const fromLabel = labelText(el);
-  if (fromLabel) return cut(fromLabel, 200);
-  if (tag === "img" || tag === "area") {
-    const alt = attr(el, "alt");
-    if (alt) return cut(squash(alt), 200);
-  }
-  if (CONTENT_NAMED.has(role) || tag === "button" || tag === "summary") {
-    const text = squash(namedText(el, 0, { left: 200 }));
-    if (text) return cut(text, 200);
-  }
-  return cut(squash(attr(el, "title") || attr(el, "placeholder") || attr(el, "alt") || ""), 200);
+  const known = knownNames.get(el);
+  if (known !== undefined && known[0] === role) return known[1];
+  if (knownNames.size === 0) Promise.resolve().then(forgetNames);
+  const name = cut(squash(alternative(el, SELF, newWalk(el, { left: MOST_NODES }), role)), MOST_NAME);
+  knownNames.set(el, [role, name]);
+  return name;
 };

@@ -13,18 +13,37 @@ const testidOf = (el) => {
   return null;
 };
 
-const hrefPath = (el) => {
-  const given = attr(el, "href");
-  if (given === null) return "";
+const baseUri = getter(Node.prototype, "baseURI");
+const DOC_BASE = () => baseUri(DOC);
+const resolvedPath = (given, base) => {
   try {
-    const url = new URL(given, DOC_BASE());
+    const url = new URL(given, base);
     return url.protocol === "javascript:" ? "" : url.origin === WIN.location.origin ? url.pathname : url.origin + url.pathname;
   } catch {
     return "";
   }
 };
-const baseUri = getter(Node.prototype, "baseURI");
-const DOC_BASE = () => baseUri(DOC);
+
+// Parsing an address is dear; a page repeats few forms of it. Without a dot there is no segment to resolve.
+const PLAIN_PATH = /^\/(?!\/)[\w~/-]*$/;
+const knownPaths = { base: null, plain: false, paths: new Map() };
+const forgetPaths = () => {
+  knownPaths.base = null;
+};
+asked.push(forgetPaths);
+const hrefPath = (el) => {
+  const given = attr(el, "href");
+  if (given === null) return "";
+  if (knownPaths.base === null) {
+    knownPaths.base = DOC_BASE();
+    knownPaths.plain = /^https?:/.test(knownPaths.base) && resolvedPath("/", knownPaths.base) === "/";
+    knownPaths.paths.clear();
+  }
+  if (knownPaths.plain && PLAIN_PATH.test(given)) return given;
+  let path = knownPaths.paths.get(given);
+  if (path === undefined) knownPaths.paths.set(given, (path = resolvedPath(given, knownPaths.base)));
+  return path;
+};
 
 const isButtonLike = (el) => {
   const tag = tagOf(el);
@@ -44,22 +63,33 @@ const rowText = (el, budget) => {
   return text;
 };
 
-const EMPTY_PLACE = Object.freeze({ dialog: null, modal: false, main: false, nav: false, form: null, row: null, landmark: null });
+// `form` is the nearest form or what stands for one, `owner` the nearest real form, `side` which kind of margin this is.
+const EMPTY_PLACE = Object.freeze({
+  dialog: null, modal: false, main: false, nav: false, side: "", form: null, owner: null, row: null, landmark: null,
+  menu: null, off: false, inert: false,
+});
+const MENU_ROLES = new Set(["menu", "listbox", "radiogroup"]);
+const hasAttributes = uncurry(Element.prototype.hasAttributes);
 
 const placeStep = (el, outer) => {
   const tag = tagOf(el);
-  if (tag === "div" || tag === "span" || tag === "p") {
-    if (!hasAttribute(el, "role")) return outer;
-  }
-  const role = roleOf(el);
+  const plain = tag === "div" || tag === "span" || tag === "p";
   let place = outer;
+  if (hasAttributes(el)) {
+    if (!place.off && isTrue(el, "aria-disabled")) place = { ...place, off: true };
+    if (!place.inert && hasAttribute(el, "inert")) place = { ...place, inert: true };
+    if (plain && !hasAttribute(el, "role")) return place;
+  } else if (plain) return place;
+  const role = roleOf(el);
   if (DIALOG_ROLES.has(role)) {
     const modal = attr(el, "aria-modal") === "true" || (tag === "dialog" && matches(el, ":modal"));
     place = { ...place, dialog: el, modal, landmark: el, row: null };
   }
-  if (role === "main" || role === "article") place = { ...place, main: true, nav: false };
-  if (tag === "form" || role === "form" || role === "search") place = { ...place, form: el };
-  if (NAV_ROLES.has(role)) place = { ...place, nav: true, main: false };
+  if (role === "main" || role === "article") place = { ...place, main: true, nav: false, side: "" };
+  if (tag === "form") place = { ...place, form: el, owner: el };
+  else if (role === "form" || role === "search") place = { ...place, form: el };
+  if (NAV_ROLES.has(role)) place = { ...place, nav: true, main: false, side: role };
+  if (MENU_ROLES.has(role)) place = { ...place, menu: el };
   if (ROW_ROLES.has(role)) place = { ...place, row: el };
   if (LANDMARKS.has(role)) place = { ...place, landmark: el };
   return place;
@@ -67,6 +97,8 @@ const placeStep = (el, outer) => {
 
 const makePlaces = () => {
   forgetLabels();
+  forgetNames();
+  forgetPaths();
   measure();
   const known = new Map();
   const placeOf = (el) => {
@@ -93,7 +125,16 @@ const makePlaces = () => {
     if (key === undefined) rows.set(row, (key = squash(rowText(row, { left: 120 })).slice(0, 80)));
     return key;
   };
-  return { placeOf, rowKey };
+  const menus = new Map();
+  const menuName = (el) => {
+    const { menu } = placeOf(el);
+    if (menu === null) return "";
+    let name = menus.get(menu);
+    if (name === undefined) menus.set(menu, (name = nameOf(menu, roleOf(menu))));
+    return name;
+  };
+  const ownerOf = (el) => controlForms.get(tagOf(el))?.(el) ?? placeOf(el).owner;
+  return { placeOf, rowKey, menuName, ownerOf };
 };
 
 const formOwner = (el) => {
@@ -103,7 +144,7 @@ const formOwner = (el) => {
 
 const isDisabled = (el) => {
   if (matches(el, ":disabled")) return "disabled";
-  return closest(el, (node) => attr(node, "aria-disabled") === "true") !== null
+  return closest(el, (node) => isTrue(node, "aria-disabled")) !== null
     ? "aria-disabled"
     : closest(el, (node) => hasAttribute(node, "inert")) !== null
       ? "inert"
@@ -154,22 +195,22 @@ const valueOf = (el) => {
 const checkedState = (el) => {
   const tag = tagOf(el);
   if (tag === "input" && (inputType(el) === "checkbox" || inputType(el) === "radio")) return inputChecked(el);
-  const given = attr(el, "aria-checked") ?? attr(el, "aria-pressed") ?? attr(el, "aria-selected");
-  return given === "true";
+  if (tag === "option") return optionIsOn(el);
+  return (attr(el, "aria-checked") ?? attr(el, "aria-pressed") ?? attr(el, "aria-selected") ?? "").toLowerCase() === "true";
 };
 
 const expandedState = (el) => {
-  if (tagOf(el) === "summary") {
-    const owner = composedParent(el);
-    return owner !== null && tagOf(owner) === "details" ? detailsOpen(owner) : false;
-  }
-  return attr(el, "aria-expanded") === "true";
+  if (tagOf(el) === "summary") return isSummaryOfDetails(el) && detailsOpen(parentNode(el));
+  return isTrue(el, "aria-expanded");
 };
 
-const isInvalid = (el) => attr(el, "aria-invalid") === "true" || (matches(el, ":user-invalid"));
+// Any word but "false" says that something is wrong; the browser itself waits until somebody has tried to fill the field.
+const isInvalid = (el) => {
+  const told = (attr(el, "aria-invalid") ?? "").trim().toLowerCase();
+  return (told !== "" && told !== "false") || matches(el, ":user-invalid");
+};
 
-const identityOf = (el, places) => {
-  const role = roleOf(el);
+const identityOf = (el, places, role = roleOf(el)) => {
   const testid = testidOf(el);
   return {
     tag: tagOf(el), role, name: nameOf(el, role), type: typeOf(el), id: cut(attr(el, "id") ?? "", 120),
@@ -178,12 +219,12 @@ const identityOf = (el, places) => {
   };
 };
 
-const flagsOf = (el) => {
+const flagsOf = (el, place) => {
   const flags = [];
-  if (isDisabled(el)) flags.push("disabled");
+  if (place.off || place.inert || matches(el, ":disabled")) flags.push("disabled");
   if (checkedState(el)) flags.push("checked");
   if (expandedState(el)) flags.push("expanded");
-  if (hasAttribute(el, "required") || attr(el, "aria-required") === "true") flags.push("required");
+  if (matches(el, ":required") || isTrue(el, "aria-required")) flags.push("required");
   if (isInvalid(el)) flags.push("invalid");
   const target = attr(el, "target");
   if (target !== null && target.toLowerCase() === "_blank") flags.push("newtab");
@@ -198,9 +239,9 @@ const factsOf = (el, places) => {
   const facts = identityOf(el, places);
   const box = boxOf(el);
   const place = places.placeOf(el);
-  const form = formOwner(el) ?? place.form;
+  const form = places.ownerOf(el) ?? place.form;
   return {
-    n: numberOf(el), ...facts, value: valueOf(el), flags: flagsOf(el), visible: visibleControl(el),
+    n: numberOf(el), ...facts, value: valueOf(el), flags: flagsOf(el, place), visible: visibleIn(el, box),
     box: [Math.round(box.left), Math.round(box.top), Math.round(box.width), Math.round(box.height)],
     dialog: place.dialog !== null, modal: place.modal, main: place.main || form !== null, nav: place.nav,
     form: form === null ? 0 : numberOf(form), control: CONTROLS.has(facts.role),
@@ -276,7 +317,6 @@ const nearComposer = (el, halo) => {
 const actingElement = (el) =>
   closest(el, (node) => INTERACTIVE.has(roleOf(node)) || tagOf(node) === "label" || tagOf(node) === "summary") ?? el;
 
-const MENU_ROLES = new Set(["menu", "listbox", "radiogroup"]);
 const isSubmitter = (el, form) => {
   const tag = tagOf(el);
   if (form === null || tagOf(form) !== "form") return false;
@@ -299,7 +339,7 @@ const activatedBy = (hit) => {
 
 // What a plain element says that is made to be pressed without saying so.
 const saysWithoutRole = (el, role, chosen) => {
-  if (role !== "generic") return "";
+  if (!PLAIN_ROLES.has(role) && !tagOf(el).startsWith("svg:")) return "";
   const made = chosen || tagOf(el) === "a" || hasAttribute(el, "onclick") || hasAttribute(el, "tabindex") || styleOf(el).cursor === "pointer";
   if (!made) return "";
   const text = nameOf(el, role) || squash(namedText(el, 0, { left: 60 }));
@@ -307,20 +347,18 @@ const saysWithoutRole = (el, role, chosen) => {
 };
 
 // What the commit rules need beyond identity; kept apart because only controls that can commit are asked for it.
-const commitExtras = (el, halo, chosen = false) => {
-  const menu = closest(el, (node) => MENU_ROLES.has(roleOf(node)));
-  const submitter = isSubmitter(el, formOwner(el));
+const commitExtras = (el, places, halo, chosen = false) => {
+  const submitter = isSubmitter(el, places.ownerOf(el));
   return {
     submitter, posts: submitter && postsAnyway(el), nearComposer: nearComposer(el, halo), composer: isComposer(el),
-    says: saysWithoutRole(el, roleOf(el), chosen),
-    popup: (attr(el, "aria-haspopup") ?? "").toLowerCase(), menuName: menu === null ? "" : nameOf(menu, roleOf(menu)),
+    says: saysWithoutRole(el, roleOf(el), chosen), menuName: places.menuName(el),
   };
 };
 
 const commitFacts = (el, places, halo, chosen) => {
   const acting = tagOf(el) === "label" ? labelControl(el) ?? el : el;
   const form = formOwner(acting) ?? places.placeOf(acting).form;
-  return { ...factsOf(acting, places), ...commitExtras(acting, halo, chosen), formFacts: form === null ? null : formFacts(form) };
+  return { ...factsOf(acting, places), ...commitExtras(acting, places, halo, chosen), formFacts: form === null ? null : formFacts(form) };
 };
 
 // Everything a press at this point would set off, the chosen element's own control first.

@@ -22,34 +22,39 @@ const splitSteps = (text) => {
   return steps;
 };
 
+// Texts are stepped over: on a large page they are half of all nodes.
+const firstIn = new Map([
+  [1, getter(Element.prototype, "firstElementChild")], [9, getter(Document.prototype, "firstElementChild")],
+  [11, getter(DocumentFragment.prototype, "firstElementChild")],
+]);
+const firstElementIn = firstIn.get(1);
+const nextElement = getter(Element.prototype, "nextElementSibling");
+const isClosed = (el) => firstChild(el) === null && localName(el).includes("-") && matches(el, ":defined");
+
 const walk = (root, visit, limits = LIMITS) => {
   const state = { nodes: 0, truncated: false, closed: 0 };
   const deadline = now() + limits.millis;
-  const stack = [root];
+  const outer = nodeType(root) === 1 ? root : (firstIn.get(nodeType(root))?.(root) ?? null);
+  const stack = outer === null ? [] : [outer];
   while (stack.length) {
-    const node = stack.pop();
+    const el = stack.pop();
     state.nodes += 1;
     if (state.nodes > limits.nodes || ((state.nodes & 255) === 0 && now() > deadline)) {
       state.truncated = true;
       break;
     }
-    if (nodeType(node) === 1) {
-      const verdict = visit(node);
-      if (verdict === "stop") break;
-      const follow = nextSibling(node);
-      if (follow !== null && node !== root) stack.push(follow);
-      if (verdict === "skip") continue;
-      const inner = firstChild(node);
-      if (inner !== null) stack.push(inner);
-      const shadow = openShadow(node);
-      if (shadow !== null) stack.push(shadow);
-      else if (localName(node).includes("-") && inner === null && matches(node, ":defined")) state.closed += 1;
-      continue;
-    }
-    const follow = nextSibling(node);
-    if (follow !== null && node !== root) stack.push(follow);
-    const inner = firstChild(node);
+    const verdict = visit(el);
+    if (verdict === "stop") break;
+    const follow = el === root ? null : nextElement(el);
+    if (follow !== null) stack.push(follow);
+    if (verdict === "skip") continue;
+    const inner = firstElementIn(el);
     if (inner !== null) stack.push(inner);
+    const shadow = openShadow(el);
+    if (shadow !== null) {
+      const first = firstIn.get(11)(shadow);
+      if (first !== null) stack.push(first);
+    } else if (inner === null && isClosed(el)) state.closed += 1;
   }
   return state;
 };
@@ -223,6 +228,7 @@ const directCandidates = (el, tag, role, name) => {
   return list;
 };
 
+const UNTIDY = /^\s|\s$|\s\s|[^\S ]|[\ud800-\udfff]/;
 // How many visible elements answer to a role and name; one walk answers for all elements asked about.
 const makeRoleCounts = (elements) => {
   const counts = new Map();
@@ -231,10 +237,11 @@ const makeRoleCounts = (elements) => {
   // Most controls hold one piece of text; comparing it first spares the full computation of a name.
   const ruledOut = (el, tag) => {
     if (tag !== "button" && tag !== "a") return false;
-    const only = firstChild(el);
-    if (only === null || !isText(only) || nextSibling(only) !== null) return false;
-    if (hasAttribute(el, "aria-label") || hasAttribute(el, "aria-labelledby")) return false;
-    const text = squash(dataOf(only));
+    // Asking for the text itself, not for its node, makes nothing that has to be collected later.
+    if (firstElementIn(el) !== null) return false;
+    if (hasAttributes(el) && (hasAttribute(el, "aria-label") || hasAttribute(el, "aria-labelledby"))) return false;
+    const said = textContentOf(el);
+    const text = UNTIDY.test(said) ? squash(said) : said;
     return text !== "" && !names.has(text) && labelsFor(el).length === 0;
   };
   let whole = null;
@@ -259,10 +266,10 @@ const makeRoleCounts = (elements) => {
   };
 };
 
-const localSelector = (el, roleCount) => {
+const localSelector = (el, roleCount, known) => {
   const root = rootNode(el);
   const [tag, role] = [localName(el), roleOf(el)];
-  const name = nameOf(el, role);
+  const name = known?.names.get(el) ?? nameOf(el, role);
   let fallback = null;
   for (const [css, kind] of directCandidates(el, tag, role, name)) {
     if (kind === "role") {
@@ -279,11 +286,11 @@ const localSelector = (el, roleCount) => {
   return path ? [path, "positional"] : null;
 };
 
-const selectorFor = (el, roleCount) => {
+const selectorFor = (el, roleCount, known = null) => {
   const parts = [];
   let kind = null;
   for (let node = el; node !== null; ) {
-    const found = localSelector(node, roleCount);
+    const found = localSelector(node, roleCount, known);
     if (found === null) return null;
     parts.unshift(found[0]);
     kind = kind === null || found[1] === "positional" || found[1] === "generated_id" ? found[1] : kind;
@@ -309,10 +316,38 @@ const shadowHostOf = (el) => {
   }
 };
 
-questions.selectors = ({ nodes: wanted }) => {
+questions.selectors = ({ nodes: wanted, look = 0 }) => {
   const elements = wanted.map(nodeOf);
-  const roleCount = makeRoleCounts(elements.filter((el) => el !== null));
-  return elements.map((el) => (el !== null && isConnected(el) ? selectorFor(el, roleCount) : null));
+  const known = rememberedLook(look);
+  let walked = null;
+  const byWalk = (role, name) => (walked ??= makeRoleCounts(elements.filter((el) => el !== null)))(role, name);
+  // Options of native lists are no controls of a look, so only a walk can count them.
+  const roleCount = known === null ? byWalk : (role, name) => (role === "option" ? byWalk(role, name) : known.counts.get(`${role}\n${name}`) ?? 0);
+  return elements.map((el) => (el !== null && isConnected(el) ? selectorFor(el, roleCount, known) : null));
+};
+
+// Every way to name an element, in the order of preference, with whether it names that one alone.
+questions.candidates = ({ node }) => {
+  const el = nodeOf(node);
+  if (el === null || !isConnected(el)) return [];
+  const roleCount = makeRoleCounts([el]);
+  const root = rootNode(el);
+  if (isShadow(root)) {
+    const best = selectorFor(el, roleCount);
+    return best === null ? [] : [{ ...best, unique: true }];
+  }
+  const role = roleOf(el);
+  const name = nameOf(el, role);
+  const list = directCandidates(el, localName(el), role, name).map(([css, kind]) =>
+    kind === "role"
+      ? { selector: `role=${role}[name=${quoteCss(name)}]`, kind, unique: roleCount(role, name) === 1 }
+      : { selector: css, kind, unique: uniqueCss(root, css, el) },
+  );
+  for (const [positional, kind] of [[false, "class"], [true, "positional"]]) {
+    const path = pathFor(root, el, positional);
+    if (path !== null) list.push({ selector: path, kind, unique: true });
+  }
+  return list;
 };
 
 questions.generated = ({ tokens }) => tokens.map(looksGenerated);

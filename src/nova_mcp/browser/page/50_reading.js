@@ -13,11 +13,12 @@ class Sheet {
     this.line = "";
     this.mark = "";
     this.pendingBreaks = 0;
+    this.full = false;
   }
 
   put(text) {
-    if (this.length + this.line.length > MAX_TEXT) return;
-    this.line += text;
+    if (this.length + this.line.length > MAX_TEXT) this.full = true;
+    else this.line += text;
   }
 
   flush(breaks) {
@@ -50,18 +51,41 @@ const faded = (style) =>
   parseFloat(style.opacity) < 0.05 || FADED.test(style.filter) || NO_AREA.test(style.clipPath) ||
   NO_MASK.test(style.maskImage || "");
 
-const hiddenBox = (el, style) => {
+// Where content can be brought to by scrolling: to the right and down of an edge, which a scrolling box moves with itself.
+const pageEdge = (win = WIN) => ({ left: -win.scrollX, top: -win.scrollY, holds: true });
+const scrollLeftOf = getter(Element.prototype, "scrollLeft");
+const scrollTopOf = getter(Element.prototype, "scrollTop");
+const SCROLLING = /auto|scroll/;
+const edgeOf = (el, style, outer) => {
+  if (!SCROLLING.test(style.overflowX) && !SCROLLING.test(style.overflowY)) {
+    return style.position === "static" || outer.holds ? outer : { ...outer, holds: true };
+  }
+  const tag = tagOf(el);
+  if (tag === "body" || tag === "html") return outer;
+  const box = boxOf(el);
+  const left = style.direction === "rtl" ? -Infinity : box.left - scrollLeftOf(el);
+  const top = /reverse$/.test(style.flexDirection) ? -Infinity : box.top - scrollTopOf(el);
+  return { left, top, holds: style.position !== "static", outer: outer.outer ?? outer };
+};
+const beyond = (box, position, edge) => {
+  if (position === "fixed") return box.right <= 0 || box.bottom <= 0 || box.left >= view.width;
+  const within = position === "absolute" && !edge.holds ? edge.outer ?? edge : edge;
+  return box.right <= within.left || box.bottom <= within.top || box.left - within.left > 20000;
+};
+
+const hiddenBox = (el, style, edge = null) => {
   if (faded(style) || clippedAway(style)) return true;
   const position = style.position;
   const box = boxOf(el);
-  const flat = box.width === 0 || box.height === 0;
+  const flat = box.width < 3 || box.height < 3;
   if (flat && style.display !== "inline" && style.display !== "contents") {
     if (style.transform !== "none" || style.scale !== "none") return true;
     if (style.overflowX !== "visible" || style.overflowY !== "visible") return true;
   }
-  if (position !== "absolute" && position !== "fixed") return false;
-  if (box.width <= 1 && box.height <= 1 && style.overflow !== "visible") return true;
-  return (box.width > 0 || box.height > 0) && offPage(box);
+  const placed = position === "absolute" || position === "fixed";
+  if (placed && box.width <= 1 && box.height <= 1 && style.overflow !== "visible") return true;
+  if (box.width === 0 && box.height === 0) return false;
+  return edge === null ? placed && offPage(box) : beyond(box, position, edge);
 };
 
 // Ink on its own colour is unreadable; known only where nothing positioned or painted lies between text and ground.
@@ -71,90 +95,220 @@ const groundOf = (style, outer) => {
   return style.position === "static" ? outer : null;
 };
 
+// A box that begins far outside may still reach into the page; its words need not.
+const wordsBeyond = (el, edge) => {
+  if (boxOf(el).left >= edge.left - 200) return false;
+  const range = makeRange(DOC);
+  rangeOver(range, el);
+  const box = rangeBox(range);
+  return box.width > 0 && box.right <= edge.left;
+};
+
+const WHITE = "rgb(255, 255, 255)";
+// What an element does to the sight of its text; null where nothing of it is seen.
+const sightOf = (el, style, outer) => {
+  if (style.display === "none" || (style.display !== "contents" && !checkVisible(el))) return null;
+  if (hiddenBox(el, style, outer.edge)) return null;
+  const ground = groundOf(style, outer.ground);
+  const mute =
+    style.visibility !== "visible" || parseFloat(style.fontSize) < 3 || isTransparent(style.color) ||
+    parseFloat(style.textIndent) < -500 || (ground !== null && style.color === ground) || wordsBeyond(el, outer.edge);
+  return { ground, mute, edge: edgeOf(el, style, outer.edge) };
+};
+
+const frameDocuments = new Map([
+  ["iframe", getter(HTMLIFrameElement.prototype, "contentDocument")],
+  ["frame", getter(HTMLFrameElement.prototype, "contentDocument")],
+]);
+const windowOf = getter(Document.prototype, "defaultView");
+
+const FIELD_ROLES = new Set(["textbox", "searchbox", "combobox"]);
+// An editable page is something to read; what calls itself a text field holds a value.
+const isWrittenField = (el) => isEditableHost(el) && FIELD_ROLES.has(explicitRole(el));
+const CELL_ROLES = new Set(["cell", "gridcell", "columnheader", "rowheader"]);
+const isCell = (el) => {
+  const tag = tagOf(el);
+  return tag === "td" || tag === "th" || CELL_ROLES.has(explicitRole(el));
+};
+const isRow = (el, tag) => tag === "tr" || attr(el, "role") === "row";
+
+const MAX_LEVELS = 1000;
 const readInto = (sheet, el, context) => {
-  if (context.budget.nodes-- <= 0 || now() > context.budget.deadline) {
-    context.budget.truncated = true;
+  const budget = context.budget;
+  if (budget.nodes-- <= 0 || now() > budget.deadline || context.level > MAX_LEVELS) {
+    budget.truncated = true;
     return;
   }
   const tag = tagOf(el);
-  if (SKIPPED.has(tag)) return;
+  const framed = frameDocuments.get(tag);
+  if (framed === undefined && (SKIPPED.has(tag) || (el !== context.root && isWrittenField(el)))) return;
+  if (context.skip?.(el)) return;
   const style = styleOf(el);
-  if (!context.hidden) {
-    if (style.display === "none" || (style.display !== "contents" && !checkVisible(el))) return;
-    if (hiddenBox(el, style)) return;
-  }
-  const ground = groundOf(style, context.ground);
-  const mute =
-    !context.hidden &&
-    (style.visibility !== "visible" || parseFloat(style.fontSize) < 3 || isTransparent(style.color) ||
-      parseFloat(style.textIndent) < -500 || (ground !== null && style.color === ground));
-  const block = BLOCK_DISPLAY.test(style.display) || HEADING_TAG.test(tag);
-  const inner = { ...context, ground, mute, pre: tag === "pre" || (context.pre && tag !== "p") };
-  if (tag === "br") {
-    sheet.flush(1);
-    return;
-  }
-  if (tag === "hr") {
-    sheet.flush(2);
-    return;
-  }
-  if (block) sheet.flush(HEADING_TAG.test(tag) || tag === "p" || tag === "pre" || tag === "table" ? 2 : 1);
-  if (tag === "pre") return readPre(sheet, el, mute);
-  if (HEADING_TAG.test(tag)) sheet.mark = `${"#".repeat(Number(tag[1]))} `;
-  if (tag === "li") sheet.mark = `${listMark(el, context)} `;
-  if (tag === "a" && hasAttribute(el, "href")) readLink(sheet, el, inner);
-  else readChildren(sheet, el, tag === "ul" || tag === "ol" ? { ...inner, depth: context.depth + 1 } : inner);
-  if (tag === "td" || tag === "th") sheet.put(" | ");
-  if (tag === "tr") sheet.line = sheet.line.replace(/[\s|]+$/, "");
-  if (block) sheet.flush(HEADING_TAG.test(tag) || tag === "p" ? 2 : 1);
+  const sight = context.hidden ? { ground: null, mute: false, edge: context.edge } : sightOf(el, style, context);
+  if (sight === null) return;
+  const inner = { ...context, ...sight, style, level: context.level + 1 };
+  if (framed !== undefined) readFrame(sheet, el, framed(el), inner);
+  else if (el === context.main?.el && el !== context.root) readMain(sheet, el, inner);
+  else if (tag === "br") sheet.flush(1);
+  else if (tag === "hr") sheet.flush(2);
+  else readTag(sheet, el, tag, inner);
+};
+
+const readTag = (sheet, el, tag, inner) => {
+  const { display } = inner.style;
+  const heading = HEADING_TAG.test(tag);
+  const block = BLOCK_DISPLAY.test(display) || heading;
+  if (block) sheet.flush(heading || tag === "p" || tag === "pre" || tag === "table" ? 2 : 1);
+  if (tag === "pre" && !inner.plain) return readPre(sheet, el, inner);
+  if (isRow(el, tag) && !inner.plain) return readRow(sheet, el, inner);
+  if (!inner.plain && heading) sheet.mark = `${"#".repeat(Number(tag[1]))} `;
+  if (!inner.plain && tag === "li") sheet.mark = `${listMark(el, inner)} `;
+  const apart = !block && display.startsWith("inline-");
+  if (apart) sheet.put(" ");
+  if (!inner.plain && tag === "a" && hasAttribute(el, "href")) readLink(sheet, el, inner);
+  else readChildren(sheet, el, tag === "ul" || tag === "ol" ? { ...inner, depth: inner.depth + 1 } : inner);
+  if (apart) sheet.put(" ");
+  if (block) sheet.flush(heading || tag === "p" ? 2 : 1);
   // An empty heading or item leaves no mark for the text after it.
-  if (tag === "li" || HEADING_TAG.test(tag)) sheet.mark = "";
+  if (tag === "li" || heading) sheet.mark = "";
 };
 
+// Boxes that lay their children out in an order of their own are read in that order.
+const ARRANGES = /(flex|grid)$/;
+const childrenOf = (el, style) => {
+  const children = composedChildren(el);
+  if (!ARRANGES.test(style.display)) return children;
+  const list = [...children].map((node) => ({ node, order: isElement(node) ? Number(styleOf(node).order) || 0 : 0 }));
+  const backwards = style.display.endsWith("flex") && style.flexDirection.endsWith("-reverse");
+  if (!backwards && list.every((item) => item.order === 0)) return list.map((item) => item.node);
+  list.sort((left, right) => left.order - right.order);
+  return (backwards ? list.reverse() : list).map((item) => item.node);
+};
+
+const KEEPS_BREAKS = /^preserve(-breaks)?$/;
 const readChildren = (sheet, el, context) => {
-  for (const child of composedChildren(el)) {
-    if (isText(child)) {
-      if (!context.mute) sheet.put(dataOf(child));
-    } else if (isElement(child)) readInto(sheet, child, context);
+  for (const child of childrenOf(el, context.style)) {
+    if (isElement(child)) readInto(sheet, child, context);
+    else if (isText(child) && !context.mute) readData(sheet, dataOf(child), context.style);
   }
 };
 
-const readPre = (sheet, el, mute) => {
-  if (!mute) sheet.push(innerTextOf(el).replace(/\n+$/, ""), 2);
+const readData = (sheet, data, style) => {
+  if (!data.includes("\n") || !KEEPS_BREAKS.test(style.whiteSpaceCollapse)) return sheet.put(data);
+  data.split("\n").forEach((line, index) => {
+    if (index > 0) sheet.flush(1);
+    sheet.put(line);
+  });
 };
+
+const textWithin = (el, context) => {
+  const sheet = new Sheet();
+  readChildren(sheet, el, context);
+  sheet.flush(1);
+  if (sheet.full) context.budget.truncated = true;
+  return sheet.text();
+};
+
+const readMain = (sheet, el, context) => {
+  sheet.flush(2);
+  const text = textWithin(el, context);
+  context.main.text = text;
+  sheet.push(text, 2);
+};
+
+const readFrame = (sheet, el, doc, context) => {
+  const body = doc === null ? null : documentBody(doc);
+  const box = boxOf(el);
+  if (body === null || (!context.hidden && (box.width < 8 || box.height < 8))) return;
+  sheet.flush(1);
+  readInto(sheet, body, { ...context, ground: WHITE, edge: pageEdge(windowOf(doc)), depth: 0 });
+  sheet.flush(1);
+};
+
+// Cells of one line each stand beside each other; a row that lays out whole blocks is read block by block.
+const readRow = (sheet, el, context) => {
+  const cells = [];
+  for (const child of composedChildren(el)) {
+    if (!isElement(child)) continue;
+    const cell = new Sheet();
+    readInto(cell, child, { ...context, depth: 0 });
+    cell.flush(1);
+    if (cell.parts.length || isCell(child)) cells.push(cell.text());
+  }
+  if (cells.every((text) => !text.includes("\n"))) sheet.push(cells.join(" | ").replace(/^\s+|[\s|]+$/g, ""), 1);
+  else for (const text of cells) sheet.push(text, 1);
+};
+
+const rawText = (el, context) => {
+  let text = "";
+  for (const child of composedChildren(el)) {
+    if (isText(child)) text += context.mute ? "" : dataOf(child);
+    if (!isElement(child) || SKIPPED.has(tagOf(child)) || context.level > MAX_LEVELS || context.budget.nodes-- <= 0) continue;
+    if (tagOf(child) === "br") text += "\n";
+    const style = styleOf(child);
+    const sight = context.hidden ? {} : sightOf(child, style, context);
+    if (sight === null) continue;
+    const part = rawText(child, { ...context, ...sight, level: context.level + 1 });
+    text += BLOCK_DISPLAY.test(style.display) && part !== "" && !part.endsWith("\n") ? `${part}\n` : part;
+  }
+  return text;
+};
+
+const readPre = (sheet, el, context) => sheet.push(rawText(el, context).replace(/^\n|\n+$/g, ""), 2);
 
 const listMark = (el, context) => {
   const list = parentNode(el);
   const indent = "  ".repeat(Math.max(0, Math.min(context.depth - 1, 4)));
   if (list === null || !isElement(list) || tagOf(list) !== "ol") return `${indent}-`;
-  let index = Number(attr(list, "start") ?? 1) || 1;
-  for (let node = firstChild(list); node !== null && node !== el; node = nextSibling(node))
-    if (isElement(node) && tagOf(node) === "li") index += 1;
-  return `${indent}${index}.`;
+  const counts = context.budget.items;
+  let count = counts.get(list);
+  if (count === undefined) count = (Number(attr(list, "start") ?? 1) || 1) - 1;
+  const own = attr(el, "value");
+  count = own !== null && /^-?\d{1,9}$/.test(own.trim()) ? Number(own) : count + 1;
+  counts.set(list, count);
+  return `${indent}${count}.`;
 };
 
 const readLink = (sheet, el, context) => {
-  const before = sheet.line;
-  const [parts, length] = [sheet.parts.length, sheet.length];
-  sheet.line = "";
+  const [start, parts] = [sheet.line.length, sheet.parts.length];
   readChildren(sheet, el, context);
-  const text = sheet.line;
   // A link around whole blocks keeps its text as it was laid out.
-  if (sheet.parts.length !== parts || sheet.length !== length) {
-    sheet.line = text;
-    return;
-  }
+  if (sheet.parts.length !== parts) return;
+  const [before, text] = [sheet.line.slice(0, start), sheet.line.slice(start)];
   const label = squash(text);
-  const href = attr(el, "href");
+  const href = attr(el, "href").trim();
   const plain = label === "" || /^(javascript:|#|data:)/i.test(href) || href.length > 200;
   sheet.line = before + (plain ? text : `${/^\s/.test(text) ? " " : ""}[${label}](${href})${/\s$/.test(text) ? " " : ""}`);
 };
 
-const readElement = (el, hidden, budget) => {
+const newBudget = (millis = LIMITS.millis) => ({ nodes: LIMITS.nodes, deadline: now() + millis, truncated: false, items: new Map() });
+const topSight = () => ({ ground: WHITE, mute: false, edge: pageEdge() });
+
+// `plain` leaves the marks of headings, lists and links out; `skip` names elements that are not read.
+const readElement = (el, { hidden = false, plain = false, budget = newBudget(), main = null, skip = null, known = new Map() } = {}) => {
   const sheet = new Sheet();
-  readInto(sheet, el, { hidden, ground: "rgb(255, 255, 255)", mute: false, pre: false, depth: 0, budget });
+  const outer = hidden ? topSight() : sightAround(el, known);
+  const context = { hidden, plain, skip, root: el, style: null, main, depth: 0, level: 0, budget };
+  if (outer !== null) readInto(sheet, el, { ...outer, ...context });
   sheet.flush(1);
+  if (sheet.full) budget.truncated = true;
   return sheet.text().toWellFormed();
+};
+
+// What everything around an element leaves to be seen of it; null when nothing is.
+const sightAround = (el, known = new Map()) => {
+  const chain = [];
+  let node = composedParent(el);
+  while (node !== null && !known.has(node)) {
+    chain.push(node);
+    node = composedParent(node);
+  }
+  let sight = node === null ? topSight() : known.get(node);
+  for (let i = chain.length - 1; i >= 0; i -= 1) {
+    if (sight !== null) sight = sightOf(chain[i], styleOf(chain[i]), sight);
+    known.set(chain[i], sight);
+  }
+  return sight;
 };
 
 const mainElement = () => {
@@ -165,18 +319,19 @@ const mainElement = () => {
 const letters = (text) => text.replace(/\s+/g, "").length;
 
 questions.read = ({ scope = "auto", node = null, includeHidden = false }) => {
-  const budget = { nodes: LIMITS.nodes, deadline: now() + 3000, truncated: false };
-  const body = documentBody(DOC) ?? documentElement(DOC);
+  const budget = newBudget();
   const page = { url: WIN.location.href, title: cut(squash(documentTitle(DOC)), 200) };
+  const told = (text, scopeUsed) => ({ ...page, text, scopeUsed, scanTruncated: budget.truncated });
   if (node !== null) {
     const el = nodeOf(node);
     if (el === null || !isConnected(el)) return { ...page, gone: true };
-    return { ...page, text: readElement(el, includeHidden, budget), scopeUsed: "element", scanTruncated: budget.truncated };
+    return told(readElement(el, { hidden: includeHidden, budget }), "element");
   }
-  const main = scope === "page" ? null : mainElement();
-  const mainText = main === null ? null : readElement(main, includeHidden, { ...budget });
-  if (scope === "main" && mainText !== null) return { ...page, text: mainText, scopeUsed: "main", scanTruncated: budget.truncated };
-  const whole = body === null ? "" : readElement(body, includeHidden, budget);
-  const useMain = mainText !== null && letters(mainText) * 2 >= letters(whole) && letters(whole) > 0;
-  return { ...page, text: useMain ? mainText : whole, scopeUsed: useMain ? "main" : "page", scanTruncated: budget.truncated };
+  const found = scope === "page" ? null : mainElement();
+  if (scope === "main" && found !== null) return told(readElement(found, { hidden: includeHidden, budget }), "main");
+  const main = { el: found, text: "" };
+  const body = documentBody(DOC) ?? documentElement(DOC);
+  const whole = body === null ? "" : readElement(body, { hidden: includeHidden, budget, main });
+  const useMain = letters(main.text) * 2 >= letters(whole) && letters(main.text) > 0;
+  return useMain ? told(main.text.toWellFormed(), "main") : told(whole, "page");
 };

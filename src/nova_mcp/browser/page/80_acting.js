@@ -52,7 +52,7 @@ questions.holder = ({ el, x, y, arm }) => {
   const hit = deepHit(px, py);
   if (arm && hit === el) raise(el, "click", { x: px, y: py, hit: el });
   const blocker = hit === null || hit === el ? null : factsOf(describable(hit), makePlaces());
-  return { x: px, y: py, covered: hit !== el, blocker };
+  return { x: px, y: py, covered: hit !== el, blocker, layer: arm && hit === el ? layerAround(el) : null };
 };
 
 const clip = (box) => ({
@@ -220,7 +220,7 @@ const ready = (el, look, want) => {
   return {
     state: "ready", x: look.spot.x, y: look.spot.y, element: factsOf(el, places),
     acting, alsoActing, standing, href: anchor === null ? null : cut(anchorHref(anchor), 2000),
-    secret: isSecret(el), url: WIN.location.href, recentPaths: recentPaths(),
+    secret: isSecret(el), url: WIN.location.href, recentPaths: recentPaths(), layer: want.editable ? null : layerAround(el),
   };
 };
 

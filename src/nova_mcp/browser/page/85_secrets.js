@@ -7,6 +7,3 @@ questions.markSecret = ({ text = null }) => {
   // Only whether it is the same leaves the page.
   return { lost: false, matches: text !== null && readBack(el, text).matches };
 };
-
-// Asked by what covers fields before a picture is taken, from inside this world.
-questions.holdsSecret = ({ el }) => isSecret(el);

@@ -62,8 +62,10 @@ const rememberForm = (watch) => {
 const NEGLECTED = new Set(["true", "grammar", "spelling"]);
 const ariaInvalid = (el) => NEGLECTED.has((attr(el, "aria-invalid") ?? "").toLowerCase()) && seenByEye(el);
 
+const CHECKED_CSS = "[aria-checked=true],input:checked";
 const leftEmpty = (el) => {
   if (attr(el, "aria-required") !== "true" || isDisabled(el) !== null || !seenByEye(el)) return false;
+  if (roleOf(el) === "radiogroup") return elementAll(el, CHECKED_CSS).length === 0;
   if (isCheckable(el)) return !checkedState(el);
   return holdsValue(el) && rawValue(el).trim() === "";
 };
@@ -83,7 +85,35 @@ const pointedError = (el) => {
   return false;
 };
 
-const isWrong = (el) => (isDisabled(el) === null && matches(el, ":invalid")) || ariaInvalid(el) || leftEmpty(el) || pointedError(el);
+// Classes by which frameworks paint a refused field, on the field itself or on the part of the form that holds it alone.
+const REFUSED_CLASS = /^((is|has)-(invalid|error|danger)|(mui-)?error|invalid|field_with_errors|.*(--|-status-|-has-)(error|invalid))$/i;
+const isRefusedClass = (el) => (attr(el, "class") ?? "").split(/\s+/).some((name) => REFUSED_CLASS.test(name));
+const paintedRefused = (el) => {
+  let node = el;
+  for (let level = 0; level < 3 && node !== null && tagOf(node) !== "form"; level += 1, node = composedParent(node)) {
+    if (isRefusedClass(node) && seenByEye(node)) return level === 0 || fieldsOf(node).length === 1;
+  }
+  return false;
+};
+
+// What the page holds against a field. A page made by a server goes on saying so while the field is put right; what it
+// said before the first key is no news, and pressing the button is how to find out.
+const complaintOf = (el) => {
+  const parts = [ariaInvalid(el) ? `aria ${attr(el, "aria-errormessage") ?? ""}` : "", paintedRefused(el) ? "painted" : ""];
+  if (pointedError(el)) parts.push(["aria-errormessage", "aria-describedby"].map((name) => (attr(el, name) ? fromIds(el, attr(el, name)) : "")).join(" "));
+  return parts.filter(Boolean).join(" ");
+};
+const editedUnder = new WeakMap();
+listen(WIN, "input", (event) => {
+  const el = event.isTrusted ? eventPath(event)[0] : null;
+  if (el !== null && isElement(el) && !editedUnder.has(el)) editedUnder.set(el, complaintOf(el));
+}, true);
+const isComplainedOf = (el) => {
+  const complaint = complaintOf(el);
+  return complaint !== "" && editedUnder.get(el) !== complaint;
+};
+
+const isWrong = (el) => (isDisabled(el) === null && matches(el, ":invalid")) || leftEmpty(el) || isComplainedOf(el);
 const fieldLabelKey = (el) => attr(el, "name") ?? attr(el, "id") ?? nameOf(el, roleOf(el));
 
 facts["form.fields.valid"] = (scope, watch) => {
@@ -101,6 +131,10 @@ const MESSAGE_MARKS = ["message", "messages", "msg", "text", "feedback", "summar
 // Whole words, and compounds such as "errornote" or "errorlist".
 const isCompound = (mark) => /^errors?[a-z]/.test(mark);
 const isMarkedBad = (marks) => BAD_MARKS.some((mark) => marks.has(mark)) || [...marks].some(isCompound);
+// Colours given by name are how some style sheets say it.
+const RED_CLASS = /^(text|bg|border|ring)-(red|rose)-\d{2,3}$/;
+const GREEN_CLASS = /^(text|bg|border)-(green|emerald)-\d{2,3}$/;
+const hasColour = (el, pattern) => (attr(el, "class") ?? "").split(/\s+/).some((name) => pattern.test(name));
 
 const without = (words, kind) => {
   const rest = [];
@@ -112,9 +146,11 @@ const without = (words, kind) => {
   return rest;
 };
 
+// A line that begins with a star explains what the star means.
 const namesFailure = (text) => {
+  if (/^\s*[*＊]/u.test(text)) return false;
   const words = without(foldWords(text), "no_failure");
-  return phrasesOf("error").some((phrase) => words.some((_, index) => standsAt(words, phrase.words, index)));
+  return among("error", words) || among("failure", words);
 };
 
 const LONGEST_NOTICE = 300;
@@ -122,36 +158,49 @@ const LONGEST_NOTICE = 300;
 const saysFailure = (el, text, inForm) => {
   if (text.length < 2 || text.length > LONGEST_NOTICE || INTERACTIVE.has(roleOf(el))) return false;
   const marks = labelsOn(el);
-  const alerting = roleOf(el) === "alert" || attr(el, "aria-live") === "assertive";
-  if (namesSuccess(text, true) && !namesFailure(text)) return false;
-  if (alerting) return namesFailure(text) || isMarkedBad(marks);
-  if (!isMarkedBad(marks)) return false;
-  return namesFailure(text) || (inForm && (MESSAGE_MARKS.some((mark) => marks.has(mark)) || [...marks].some(isCompound)) && /\p{L}{2}/u.test(text));
+  const role = roleOf(el);
+  const alerting = role === "alert" || role === "alertdialog" || attr(el, "aria-live") === "assertive";
+  const failing = namesFailure(text);
+  if (namesSuccess(text, true) && !failing) return false;
+  if (alerting) return failing || isMarkedBad(marks);
+  if (role === "article" || role === "main") return false;
+  if (!isMarkedBad(marks)) return failing && hasColour(el, RED_CLASS);
+  return failing || (inForm && saysMessageOfForm(el, marks) && /\p{L}{2}/u.test(text) && !/^\s*[*＊]/u.test(text));
 };
+const saysMessageOfForm = (el, marks) =>
+  MESSAGE_MARKS.some((mark) => marks.has(mark)) || [...marks].some(isCompound) || (/(^|\s)errors?(\s|$)/i.test(attr(el, "class") ?? "") && queryDeep(el, FIELD_CSS, 1).length === 0);
 
-const REACH_BACK = 4;
+const REACH_BACK = 8;
 // Whether a phrase stands in a text unless what comes right before it denies or postpones it.
 const affirmed = (words, phrase) => {
   for (let at = 0; at + phrase.length <= words.length; at += 1) {
     if (!standsAt(words, phrase, at)) continue;
     const before = words.slice(Math.max(0, at - REACH_BACK), at);
-    const denied = phrasesOf("negation").some((known) => before.some((_, index) => standsAt(before, known.words, index)));
-    if (!denied) return true;
+    // "Ada sent you a file" tells what somebody did; "Sent your file" and "File sent" tell what came of it.
+    const active = at > 0 && startingAt("objects", words, at + phrase.length) !== undefined;
+    if (!active && !among("negation", before)) return true;
   }
   return false;
 };
 
+// Sentence by sentence: what one denies says nothing about the next.
 const namesSuccess = (text, briefly) => {
-  const words = without(foldWords(text), "no_failure");
   const kinds = briefly ? ["success", "success_short"] : ["success"];
-  return kinds.some((kind) => phrasesOf(kind).some((phrase) => affirmed(words, phrase.words)));
+  return (text.match(/[^.!?…;|]+[.!?…;|]*/gu) ?? []).some((sentence) => {
+    const words = without(foldWords(sentence), "no_failure");
+    if (sentence.includes("?") || among("not_yet", words)) return false;
+    if (isPhrase("success_alone", sentence.split(",")[0])) return true;
+    return kinds.some((kind) => phrasesOf(kind).some((phrase) => affirmed(words, phrase.words)));
+  });
 };
 
-const ALERT_CSS = "[role=alert],[aria-live=assertive]";
-const BAD_CSS = '[class*="error" i],[class*="danger" i],[class*="invalid" i],[class*="fail" i],[class*="destructive" i],[id*="error" i],[data-testid*="error" i]';
+const ALERT_CSS = "[role=alert],[role=alertdialog],[aria-live=assertive]";
+const BAD_CSS = '[class*="-red-"],[class*="-rose-"],[class*="error" i],[class*="danger" i],[class*="invalid" i],[class*="fail" i],[class*="destructive" i],[id*="error" i],[data-testid*="error" i]';
 const NOTICE_CSS = '[role=status],[role=alert],[role=alertdialog],[aria-live=polite],[aria-live=assertive],output';
-const TOAST_CSS = '[class*="toast" i],[class*="snack" i],[class*="success" i],[class*="notif" i],[class*="flash" i],[class*="confirm" i],[class*="alert" i],[class*="notice" i],[data-testid*="success" i],[data-testid*="toast" i]';
+const TOAST_CSS = '[class*="-green-"],[class*="-emerald-"],[class*="messages--status" i],[class~="positive" i],[class*="response" i],[class*="toast" i],[class*="snack" i],[class*="success" i],[class*="notif" i],[class*="flash" i],[class*="confirm" i],[class*="alert" i],[class*="notice" i],[data-testid*="success" i],[data-testid*="toast" i]';
 const TOAST_MARKS = ["toast", "snackbar", "snack", "success", "successful", "notification", "flash", "confirmation", "confirmed", "alert", "notice", "message"];
+// Words that mean a notice only together.
+const TOLD_MARKS = [["messages", "status"], ["positive", "message"], ["response", "output"]];
 const HEADING_CSS = "h1,h2,[role=heading]";
 
 // The part of the page that speaks for a form: itself and what stands around it.
@@ -194,7 +243,8 @@ const successIn = (scope) => {
   };
   const toasts = queryDeep(scope, TOAST_CSS).filter((el) => {
     const marks = labelsOn(el);
-    return TOAST_MARKS.some((mark) => marks.has(mark));
+    if (TOAST_MARKS.some((mark) => marks.has(mark)) || hasColour(el, GREEN_CLASS)) return true;
+    return TOLD_MARKS.some((pair) => pair.every((mark) => marks.has(mark)));
   });
   const own = scope === DOC ? [] : [scope];
   for (const el of [...own, ...queryDeep(scope, NOTICE_CSS), ...toasts]) {

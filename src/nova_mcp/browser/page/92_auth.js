@@ -39,12 +39,12 @@ const mattersToAuth = (el) => {
 
 const authLook = (scope) => once("auth", scope, () => {
   const all = queryDeep(scope, PRESSABLE_CSS, MOST_CONTROLS);
-  const inputs = queryDeep(scope, "input", 1000).filter((el) => TYPED.has(inputType(el)) && visibleControl(el));
+  const inputs = queryDeep(scope, "input", 1000).filter((el) => TYPED.has(inputType(el)) && !hasAttribute(el, "readonly") && visibleControl(el));
   const headings = queryDeep(scope, "h1,h2,h3,h4,h5,h6,[role=heading],legend", 200).filter(shownText);
   const pressable = all.filter((el) => PRESSABLE.has(roleOf(el)) && mattersToAuth(el));
   const body = documentBody(DOC);
   // A page that shows nothing yet has not said that nobody is signed in.
-  const empty = inputs.length + headings.length === 0 && (body === null || (squash(innerTextOf(body)) === "" && !all.some(visibleControl)));
+  const empty = inputs.length + headings.length === 0 && (body === null || (!all.some(visibleControl) && squash(innerTextOf(body)) === ""));
   return {
     inputs, headings, pressable, shown: pressable.filter(visibleControl),
     cutShort: all.length >= MOST_CONTROLS,

@@ -1,0 +1,243 @@
+"""Accessible names, roles and states beside Chromium's own, over pages that others wrote; and what they cost."""
+
+import hashlib
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+from playwright.async_api import BrowserContext, Error, Page, Route, async_playwright
+
+from bench.bounds import percent
+from bench.names_oracle import (
+    Pair,
+    compare,
+    name_difference,
+    one_line,
+    role_difference,
+    seconds_of_names,
+    state_difference,
+)
+from bench.names_pages import PACKAGES, Package, pages_of, served, unpacked
+from bench.packages import NotInstalled
+from bench.tables import machine, show
+from nova_mcp.browser.discovery import find_browser, this_machine
+
+GOLDEN = Path(__file__).with_name("names_golden.json")
+# A checkout of the web platform tests, if there is one; its own expectations are counted apart.
+WPT_VARIABLE = "NOVA_WPT"
+WPT_FOLDERS = ("accname", "html-aam", "svg-aam", "wai-aria")
+WPT_MARKS = ("data-expectedlabel", "data-expectedrole", "data-testname")
+WPT_ROLES = {"image": "img", "presentation": "none"}
+ACTED_ON = frozenset(
+    {
+        "button", "link", "textbox", "searchbox", "checkbox", "radio", "combobox", "listbox", "slider", "spinbutton",
+        "switch", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "treeitem",
+    }
+)  # fmt: skip
+CONTROLS_TIMED = 5000
+
+
+@dataclass
+class Tally:
+    """Agreement over one set of pages."""
+
+    pages: int = 0
+    elements: int = 0
+    agreed: Counter[str] = field(default_factory=Counter)
+    meant: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, where: str, pairs: Iterable[Pair]) -> None:
+        self.pages += 1
+        for pair in pairs:
+            if pair.chromium is None:
+                continue
+            self.elements += 1
+            verdicts = {
+                "role": role_difference(pair.tag, pair.nova, pair.chromium),
+                "name": name_difference(pair.tag, pair.nova, pair.chromium),
+                "state": state_difference(pair.tag, pair.nova, pair.chromium),
+            }
+            for kind, why in verdicts.items():
+                if why is None:
+                    self.agreed[kind] += 1
+                elif why:
+                    self.meant[f"{kind}: {why}"] += 1
+                elif verdicts["role"] is None or kind == "role":
+                    self.wrong.append(f"{where} <{pair.tag}> {kind}: {pair.nova} / {pair.chromium}")
+
+
+def summary_of(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """What is kept of a page: how many controls, how many of them with a name, and a mark of all of it."""
+    lines = [f"{pair.nova.role} {pair.nova.name}" for pair in pairs if pair.nova.role in ACTED_ON]
+    named = sum(1 for line in lines if line.split(" ", 1)[1])
+    mark = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+    return {"controls": len(lines), "named": named, "mark": mark, "first": [line[:80] for line in lines[:3]]}
+
+
+@asynccontextmanager
+async def a_context(*, scripts: bool) -> Any:
+    """Pages as they are shipped: nothing from elsewhere, and on request without scripts, whose output changes."""
+    async with async_playwright() as driver:
+        found = find_browser(None, this_machine(driver.chromium.executable_path))
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = await driver.chromium.launch(executable_path=str(found.path), args=arguments)
+        size = {"width": 1280, "height": 800}
+        context = await browser.new_context(java_script_enabled=scripts, viewport=size, reduced_motion="reduce")  # type: ignore[arg-type]
+        await context.route("**/*", _only_here)
+        yield context
+        await browser.close()
+
+
+async def _only_here(route: Route) -> None:
+    if route.request.url.startswith("http://127.0.0.1:"):
+        await route.continue_()
+    else:
+        await route.abort()
+
+
+async def _look(context: BrowserContext, url: str, marks: tuple[str, ...] = ()) -> list[Pair]:
+    page = await context.new_page()
+    try:
+        await page.goto(url, wait_until="load", timeout=30_000)
+        return await compare(page, marks)
+    finally:
+        await page.close()
+
+
+async def measure_package(context: BrowserContext, package: Package, *, long: bool) -> tuple[Tally, dict[str, Any]]:
+    tally, kept = Tally(), {}
+    with served(unpacked(package)) as base:
+        for path in pages_of(package, long=long):
+            try:
+                pairs = await _look(context, f"{base}/{path}")
+            except Error as error:
+                print(f"{package.folder}/{path}: {one_line(str(error))[:120]}", file=sys.stderr)
+                continue
+            tally.add(f"{package.folder}/{path}", pairs)
+            kept[path] = summary_of(pairs)
+    return tally, kept
+
+
+async def measure_packages(*, long: bool) -> tuple[dict[str, Tally], dict[str, Any]]:
+    tallies, kept = {}, {}
+    async with a_context(scripts=False) as context:
+        for package in PACKAGES:
+            try:
+                tallies[package.folder], kept[package.folder] = await measure_package(context, package, long=long)
+            except NotInstalled as error:
+                print(f"left out: {error}", file=sys.stderr)
+    return tallies, kept
+
+
+async def measure_wpt(root: Path) -> list[list[object]]:
+    """How many of the platform tests' own expectations each side meets."""
+    counts: dict[str, Counter[str]] = {folder: Counter() for folder in WPT_FOLDERS}
+    async with a_context(scripts=True) as context:
+        with served(root) as base:
+            for folder in WPT_FOLDERS:
+                for page in sorted((root / folder).rglob("*.html")):
+                    if "data-expected" in page.read_text(encoding="utf-8", errors="replace"):
+                        _count(await _look(context, f"{base}/{page.relative_to(root)}", WPT_MARKS), counts[folder])
+    return [
+        [folder, n["names"], percent(n["nova name"], n["names"]), percent(n["chromium name"], n["names"]),
+         n["roles"], percent(n["nova role"], n["roles"]), percent(n["chromium role"], n["roles"])]
+        for folder, n in counts.items()
+    ]  # fmt: skip
+
+
+def _count(pairs: Iterable[Pair], counts: Counter[str]) -> None:
+    for pair in pairs:
+        name, role, _ = pair.marks
+        if pair.chromium is None:
+            continue
+        if name is not None:
+            counts["names"] += 1
+            counts["nova name"] += pair.nova.name == one_line(name)
+            counts["chromium name"] += pair.chromium.name == one_line(name)
+        if role:
+            counts["roles"] += 1
+            counts["nova role"] += pair.nova.role == WPT_ROLES.get(role, role)
+            counts["chromium role"] += pair.chromium.role == WPT_ROLES.get(role, role)
+
+
+def controls_page(count: int) -> str:
+    """A page of so many controls of five kinds, labelled in the usual ways."""
+    kinds = (
+        "<label for=f{0}>Field {0}</label><input id=f{0}>",
+        "<button class=btn><i class=icon></i> Save <b>{0}</b></button>",
+        "<a href=/p/{0}><span>Open</span> item {0}</a>",
+        "<select aria-label='Pick {0}'><option>a<option>b</select>",
+        "<label><input type=checkbox> Agree {0}</label>",
+    )
+    return "<!doctype html><main>" + "".join(kinds[i % 5].format(i) for i in range(count)) + "</main>"
+
+
+async def measure_speed(runs: int) -> list[float]:
+    async with a_context(scripts=True) as context:
+        page: Page = await context.new_page()
+        await page.set_content(controls_page(CONTROLS_TIMED))
+        return await seconds_of_names(page, runs)
+
+
+def golden_differences(kept: dict[str, Any], golden: dict[str, Any]) -> list[str]:
+    """Pages seen now and then that no longer look the same."""
+    return [
+        f"{package}/{path}: {now} was {golden[package][path]}"
+        for package, pages in kept.items()
+        for path, now in pages.items()
+        if path in golden.get(package, {}) and golden[package][path] != now
+    ]
+
+
+def _show(tallies: dict[str, Tally]) -> None:
+    rows: list[list[object]] = []
+    total = Tally()
+    for folder, tally in tallies.items():
+        rows.append(_row(folder, tally))
+        total.pages += tally.pages
+        total.elements += tally.elements
+        total.agreed += tally.agreed
+        total.meant += tally.meant
+        total.wrong += tally.wrong
+    rows.append(_row("all", total))
+    columns = ["pages of", "pages", "elements", "same name", "same role", "same states", "unexplained"]
+    show("Nova beside Chromium's accessibility tree", columns, rows)
+    show("Differences on purpose", ["rule", "elements"], total.meant.most_common())
+    for text in total.wrong[:40]:
+        print(text)
+
+
+def _row(name: str, tally: Tally) -> list[object]:
+    shares = [percent(tally.agreed[kind], tally.elements) for kind in ("name", "role", "state")]
+    return [name, tally.pages, tally.elements, *shares, len(tally.wrong)]
+
+
+def main(*, long: bool) -> int:
+    print(f"names · {machine()}\n")
+    tallies, kept = anyio.run(lambda: measure_packages(long=long))
+    _show(tallies)
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8")) if GOLDEN.is_file() else {}
+    if "--write" in sys.argv:
+        GOLDEN.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    changed = golden_differences(kept, golden)
+    print(f"{sum(map(len, golden.values()))} pages kept as golden, {len(changed)} of them changed")
+    for text in changed[:20]:
+        print(text)
+    if wpt := os.environ.get(WPT_VARIABLE):
+        columns = ["platform tests", "names", "Nova", "Chromium", "roles", "Nova ", "Chromium "]
+        show("Expectations of the web platform tests met", columns, anyio.run(measure_wpt, Path(wpt)))
+    taken = [round(1000 * seconds, 1) for seconds in anyio.run(measure_speed, 20 if long else 8)]
+    show(
+        f"Names of {CONTROLS_TIMED} controls, ms of processor time",
+        ["runs", "best", "worst"],
+        [[len(taken), min(taken), max(taken)]],
+    )
+    return 1 if changed or any(tally.wrong for tally in tallies.values()) else 0

@@ -1,0 +1,115 @@
+"""One sandbox: what it is called, what it is made of, and how it is told when it can't be had."""
+
+from dataclasses import dataclass, field
+
+import anyio
+from playwright.async_api import BrowserContext
+
+from nova_mcp.browser.hold import HeldBy
+from nova_mcp.browser.keeper import Keeper
+from nova_mcp.browser.kept_state import KeptState
+from nova_mcp.browser.sandbox_traits import PLAIN, Traits
+from nova_mcp.errors import ClaimMismatch, InvalidParams, Precondition, Unavailable
+
+MAX_SANDBOXES = 100
+
+
+def sandbox_letters(number: int) -> str:
+    """1 is A, 26 is Z, 27 is AA."""
+    if number < 1:
+        raise ValueError("sandboxes are counted from 1")
+    letters = ""
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters
+
+
+def sandbox_number(letters: str) -> int:
+    """The number behind letters: A is 1, AA is 27."""
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number
+
+
+@dataclass(slots=True, eq=False)
+class Sandbox:
+    """One jar; its context is made when first needed and made again after the browser died."""
+
+    sandbox_id: str
+    sandbox_ref: str
+    principal: str
+    created_at_ms: int
+    traits: Traits = PLAIN
+    # The one its principal works in unless another is named.
+    first: bool = False
+    context: BrowserContext | None = None
+    making: anyio.Lock = field(default_factory=anyio.Lock)
+    keeper: Keeper | None = None
+    # Something the next answer has to say about this sandbox.
+    notice: str | None = None
+    deleted: bool = False
+    # The context whose downloads have somewhere to go.
+    admitted: BrowserContext | None = None
+
+    @property
+    def persistent(self) -> bool:
+        return self.keeper is not None
+
+    async def save(self) -> bool:
+        """Write the jar to disk now; False when it is not kept, not open, or could not be read."""
+        if self.keeper is None or self.context is None:
+            return False
+        return await self.keeper.save(self.context)
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """A kept sandbox that is not open here; `held` says that another server has it."""
+
+    state: KeptState
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What a deletion took from the disk."""
+
+    state: bool
+    downloads: int
+
+
+def lost_browser() -> Unavailable:
+    return Unavailable("tab.lost", "The browser ended while the call ran.", "Try again.", retry_after_ms=500)
+
+
+def limit_reached() -> Precondition:
+    return Precondition(
+        "sandbox.limit_reached",
+        f"{MAX_SANDBOXES} sandboxes exist, which is the limit.",
+        "Delete a sandbox that is no longer needed with nova.sandbox_delete.",
+    )
+
+
+def deleted_meanwhile(sandbox_id: str) -> InvalidParams:
+    return InvalidParams("sandbox.unknown", f"Sandbox {sandbox_id} was just deleted.", "Use another sandbox.")
+
+
+def unknown_zone(zone: str | None) -> InvalidParams:
+    return InvalidParams("invalid_params", f'timezone: the browser does not know "{zone}".', "Give an IANA name.")
+
+
+def in_other_hands(sandbox_id: str, other: HeldBy) -> ClaimMismatch:
+    who = "another Nova server" if other.pid is None else f"another Nova server (process {other.pid})"
+    return ClaimMismatch(
+        "claim.owner_mismatch",
+        f"Sandbox {sandbox_id} is in use by {who}.",
+        "Use another sandbox, or stop the client that runs that server.",
+        retry_after_ms=60_000,
+    )
+
+
+def held_elsewhere(sandbox_id: str, other: HeldBy) -> str:
+    who = "another Nova server" if other.pid is None else f"another Nova server (process {other.pid})"
+    return f"The kept sandbox with its logins is in use by {who}; sandbox {sandbox_id} is empty and will not be kept."

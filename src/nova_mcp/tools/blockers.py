@@ -1,0 +1,218 @@
+"""Getting rid of what lies over a page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, Literal
+
+from pydantic import Field
+
+from nova_mcp.browser.action_report import ActionReport, EffectRequest
+from nova_mcp.browser.blocker_rules import (
+    Attempt,
+    Blocker,
+    BlockerKind,
+    ConsentChoice,
+    Method,
+    Verdict,
+    judge,
+)
+from nova_mcp.browser.blockers import PASS_MS, Dismissal, Order, dismiss
+from nova_mcp.browser.lines import quoted
+from nova_mcp.browser.locate import described
+from nova_mcp.browser.rules import origin_path
+from nova_mcp.errors import Fix, PolicyDenied
+from nova_mcp.observation.model import Json
+from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.guarding import touched
+from nova_mcp.tools.results import ActResult, DialogSeen, DispatchProof, EffectSeen, RequestSeen
+from nova_mcp.tools.spec import Part, TargetParams, tool
+
+_LOOK_MS: Final = 8000
+_ASKED_OF_PEOPLE: Final[Mapping[BlockerKind, str]] = {"challenge": "captcha", "login_wall": "login"}
+_PROOFS: Final[tuple[DispatchProof, ...]] = ("event", "host", "assumed", "none")
+_SHOWN: Final = 3
+
+
+class DismissBlockersParams(TargetParams):
+    mode: Literal["conservative", "aggressive"] = Field(
+        "conservative", description="aggressive also hides what can't be closed"
+    )
+    max_passes: int = Field(2, ge=1, le=5)
+
+
+class BlockerLeft(Part):
+    kind: BlockerKind
+    ref: str
+    blocking: bool | None
+
+
+class BlockerAction(Part):
+    method: Method
+    name: str
+
+
+class DismissBlockersResult(ActResult):
+    found: int
+    dismissed: int
+    remaining: list[BlockerLeft]
+    actions: list[BlockerAction]
+    consent_choice: ConsentChoice
+
+    def text(self) -> str:
+        if self.found == 0:
+            return "no layer lies over the page"
+        return " · ".join(self._parts())
+
+    def _parts(self) -> Iterator[str]:
+        yield f"{self.dismissed} of {self.found} gone"
+        yield from (f"{one.method} {quoted(one.name, 40)}" for one in self.actions[:_SHOWN])
+        yield f"consent {self.consent_choice}"
+        for one in self.remaining[:_SHOWN]:
+            yield f"left {one.kind} {one.ref}{'' if one.blocking is False else ' blocking'}"
+        if self.reason_code is not None:
+            yield f"{self.verify_state}: {self.reason_code}"
+        if self.hint:
+            yield self.hint
+
+
+@tool(
+    title="Dismiss blockers",
+    effect="act",
+    bundles=("browser_automation", "page_reading"),
+    gates=("claim.owner", "setup.shared_agent_id"),
+    repeat_safe=True,
+    deadline_ms=lambda p: p.max_passes * PASS_MS + _LOOK_MS,
+)
+async def dismiss_blockers(ctx: ToolContext, p: DismissBlockersParams) -> DismissBlockersResult:
+    """Closes cookie banners, pop-ups and other layers that cover the page: rejects or closes, never accepts. Log-in
+    walls, paywalls, age gates and bot checks are left to a person."""
+    tab = ctx.tab
+    tab.require_ready()
+    attempt: Attempt = (origin_path(tab.url), tab.page_epoch, p.mode)
+    if tab.blockers.given_up(attempt):
+        raise _suppressed()
+    done = await dismiss(tab, Order(p.mode, p.max_passes), partial(touched, ctx), ctx.ports)
+    verdict = judge(done.tally)
+    _leave_evidence(ctx, done, verdict)
+    left = await _left(ctx, done.tally.remaining)
+    if verdict.status == "blocked":
+        raise _needs_person(ctx, done, left)
+    if verdict.reason_code != "action.no_effect_observed":
+        tab.blockers.succeeded(attempt)
+    elif tab.blockers.failed(attempt) > 1:
+        raise _suppressed()
+    return _answer(ctx, done, verdict, left)
+
+
+def _leave_evidence(ctx: ToolContext, done: Dismissal, verdict: Verdict) -> None:
+    evidence = ctx.evidence
+    evidence.prepared_page = done.tally.dispatched
+    evidence.settle_touch(done.tally.dispatched)
+    evidence.verification = "verified" if verdict.verified else "uncertain"
+    if any(report.action_dispatched and report.effect.observed for report in done.reports) or done.tally.hidden:
+        evidence.flags.add("mutation_committed")
+    if any(report.navigation is not None for report in done.reports):
+        evidence.flags.add("navigation_committed")
+
+
+async def _left(ctx: ToolContext, remaining: Sequence[Blocker]) -> list[BlockerLeft]:
+    shown = await described(ctx.tab, [blocker.element for blocker in remaining])
+    refs = [str(one["ref"]) for one in shown if isinstance(one, dict)]
+    return [
+        BlockerLeft(kind=one.kind, ref=ref, blocking=one.blocking) for one, ref in zip(remaining, refs, strict=True)
+    ]
+
+
+def _suppressed() -> PolicyDenied:
+    return PolicyDenied(
+        "blockers.repeat_suppressed",
+        "The layers on this page did not go away when this was tried before.",
+        "Work around them, use mode aggressive, or ask a person with nova.ask_human.",
+        stage="verify",
+    )
+
+
+def _needs_person(ctx: ToolContext, done: Dismissal, left: Sequence[BlockerLeft]) -> PolicyDenied:
+    kinds = list(dict.fromkeys(one.kind for one in left))
+    asked = next((_ASKED_OF_PEOPLE[kind] for kind in kinds if kind in _ASKED_OF_PEOPLE), "other")
+    args: dict[str, Json] = {
+        "why": f"A layer of the kind {kinds[0]} covers the page and Nova may not answer it.",
+        "kind": asked,
+        "targetId": ctx.tab.target_id,
+        "agentId": ctx.caller.agent_id,
+    }
+    return PolicyDenied(
+        "blockers.needs_human",
+        f"What lies over the page ({', '.join(kinds)}) has no control that refuses or closes it.",
+        "A person has to decide; mode aggressive hides layers that are neither a log-in, a paywall nor a check.",
+        stage="actionability",
+        fix=Fix("nova.ask_human", args),
+        details={
+            "found": done.tally.found,
+            "dismissed": done.tally.dismissed,
+            "remaining": [one.model_dump(mode="json", by_alias=True) for one in left],
+            "actions": [{"method": one.method, "name": one.name} for one in done.actions],
+            "consentChoice": done.tally.choice,
+        },
+    )
+
+
+def _answer(ctx: ToolContext, done: Dismissal, verdict: Verdict, left: Sequence[BlockerLeft]) -> DismissBlockersResult:
+    tab, reports, tally = ctx.tab, done.reports, done.tally
+    sent = [report.dispatch_proof for report in reports]
+    return DismissBlockersResult(
+        ok=verdict.status == "ok",
+        status=verdict.status,
+        target_id=tab.target_id,
+        url=tab.url,
+        reason_code=verdict.reason_code,
+        stage="done" if verdict.status == "ok" else "verify",
+        retryable=verdict.status != "ok" and verdict.retry_advice == "safe_to_retry",
+        retry_advice=verdict.retry_advice,
+        action_dispatched=bool(ctx.evidence.action_dispatched),
+        dispatch_proof=min(sent, key=_PROOFS.index, default="none"),
+        effect=_effect(reports),
+        verify_state="verified" if verdict.verified else "uncertain",
+        rev=tab.rev,
+        dialogs=[DialogSeen(type=d.type, message=d.message, answer=d.answer) for r in reports for d in r.dialogs],
+        new_tab_ids=[tab_id for report in reports for tab_id in report.new_tab_ids],
+        popups_closed=sum(report.popups_closed for report in reports),
+        hint=_hint(verdict),
+        found=tally.found,
+        dismissed=tally.dismissed,
+        remaining=list(left),
+        actions=[BlockerAction(method=one.method, name=one.name) for one in done.actions],
+        consent_choice=tally.choice,
+    )
+
+
+def _effect(reports: Sequence[ActionReport]) -> EffectSeen:
+    """Everything that was seen to happen, of all that was pressed."""
+    seen = [report.effect.observed for report in reports]
+    channels = dict.fromkeys(channel for report in reports for channel in report.effect.channels)
+    texts = dict.fromkeys(text for report in reports for text in report.effect.new_text)
+    requests = [request for report in reports for request in report.effect.requests]
+    return EffectSeen(
+        observed=True if True in seen else None if None in seen else False,
+        channels=list(channels),
+        new_text=list(texts)[:_SHOWN],
+        requests=[_request(one) for one in requests[:5]],
+        window_ms=sum(report.effect.window_ms for report in reports),
+    )
+
+
+def _request(one: EffectRequest) -> RequestSeen:
+    status = one.status if isinstance(one.status, int) else None
+    return RequestSeen(method=one.method, path=one.path, status=status, pending=one.status == "pending")
+
+
+def _hint(verdict: Verdict) -> str | None:
+    match verdict.reason_code:
+        case "blockers.hidden_only":
+            return "Hidden, not answered: the site has stored no choice."
+        case "blockers.needs_human":
+            return "What is left only takes a yes, or a person: decide yourself or call nova.ask_human."
+        case "action.no_effect_observed":
+            return "Try mode aggressive, or work around the layer."
+        case _:
+            return None

@@ -1,0 +1,113 @@
+"""An idle browser is released by the clock, saves first, and comes back when somebody needs it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser as Chromium
+
+from nova_mcp.browser.claims import IMPLICIT_LEASE_MS
+from nova_mcp.browser.navigation import navigate, reload
+from nova_mcp.browser.runtime import Browser, BrowserHome
+from nova_mcp.browser.target_journal import MemoryJournal
+from nova_mcp.clock import Ports, system_ports
+from nova_mcp.errors import Unavailable
+from nova_mcp.policy import NavigationPolicy
+from nova_mcp.settings import BrowserSettings
+
+from .conftest import Site, make_caller
+from .test_persistence import MovingClock
+
+TEN_MINUTES = 600_000
+CALLER = make_caller()
+
+
+@pytest.fixture
+def clock() -> MovingClock:
+    return MovingClock()
+
+
+@pytest.fixture
+async def own(tmp_path: Path, clock: MovingClock) -> AsyncIterator[Browser]:
+    browser = Browser(
+        BrowserSettings(),
+        BrowserHome(tmp_path, "server_test", keep_first=True),
+        MemoryJournal(),
+        NavigationPolicy(),
+        Ports(clock, system_ports().ids),
+    )
+    yield browser
+    await browser.aclose()
+
+
+async def test_after_ten_idle_minutes_the_browser_goes_and_the_next_call_brings_it_back(own, clock, site: Site) -> None:
+    tab = await own.targets.open_tab(CALLER)
+    await navigate(tab, site.url("html?title=kept"))
+    await tab.page.evaluate("document.cookie = 'sid=1'")
+    clock.now += TEN_MINUTES - 1
+    await own.care()
+    assert own.running
+    async with tab.lock.shared():
+        clock.now += 1
+        await own.care()
+        assert own.running, "somebody is at work"
+    await own.care()
+    assert (own.running, tab.state) == (False, "lost")
+    assert await own.targets.resolve(CALLER) is tab
+    with pytest.raises(Unavailable) as caught:
+        tab.require_ready()
+    assert caught.value.reason_code == "tab.lost"
+    report = await reload(tab, recover=True)
+    assert (report.status, report.title, report.recovered) == ("ok", "kept", True)
+    assert "sid=1" in await tab.page.evaluate("document.cookie"), "it was saved before"
+
+
+class Borrowed(Browser):
+    """A server on the one Chromium of the tests, which it never closes."""
+
+    async def start(self) -> Chromium:
+        if self._chromium is None:
+            raise AssertionError("nothing was borrowed")
+        return self._chromium
+
+
+@pytest.fixture
+async def borrowed(tmp_path: Path, clock: MovingClock, browser: Browser) -> AsyncIterator[Browser]:
+    ports = Ports(clock, system_ports().ids)
+    home = BrowserHome(tmp_path, "server_test")
+    server = Borrowed(BrowserSettings(), home, MemoryJournal(), NavigationPolicy(), ports)
+    server._chromium = await browser.start()
+    yield server
+    for tab in server.targets.list_tabs(CALLER):
+        await server.targets.close_tab(tab)
+    for sandbox in server.sandboxes:
+        await server.sandboxes.delete(sandbox)
+    server._chromium = None
+    await server.aclose()
+
+
+async def test_a_lease_or_a_running_download_keeps_the_browser(borrowed: Browser, clock: MovingClock) -> None:
+    tab = await borrowed.targets.open_tab(CALLER)
+    clock.now += IMPLICIT_LEASE_MS - 1
+    assert borrowed.idle_since() == 0
+    clock.now += 1
+    assert borrowed.idle_since() == IMPLICIT_LEASE_MS
+    await borrowed.downloads._on_begin({"guid": "g", "url": "http://x.test/f", "suggestedFilename": "f"})
+    assert borrowed.idle_since() == 0
+    borrowed.downloads.browser_gone()
+    assert borrowed.idle_since() == IMPLICIT_LEASE_MS
+    tab.touch()
+    assert borrowed.idle_since() == 0
+
+
+async def test_who_comes_back_while_the_jar_is_being_saved_keeps_the_browser(borrowed, clock, monkeypatch) -> None:
+    tab = await borrowed.targets.open_tab(CALLER)
+    clock.now += TEN_MINUTES
+
+    async def saving() -> None:
+        tab.touch()
+
+    monkeypatch.setattr(borrowed.sandboxes, "save_all", saving)
+    await borrowed.care()
+    assert borrowed.running
+    assert tab.state == "ready"

@@ -1,0 +1,93 @@
+"""The reasons an answer may give: every published one is met by a test, and there is no other."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nova_mcp.errors import FAMILIES, CommitRefused, Killed
+
+TESTS = Path(__file__).resolve().parent.parent
+SOURCE = TESTS.parent / "src" / "nova_mcp"
+
+PUBLISHED: dict[int | None, str] = {
+    -32602: """
+        invalid_params selector.invalid key.not_allowed claim.finalization_token_required
+        learn.coverage_reason_required tab.unknown sandbox.unknown
+    """,
+    -32004: """
+        tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document
+        snapshot.expired option.not_found secret.not_found upload.not_found scroll.container_not_found
+        screenshot.not_capturable wait_for_selector.timeout action.no_input_field action.no_send_control
+    """,
+    -32003: """
+        tab.active_ambiguous selector.ambiguous ref.ambiguous ref.identity_changed action.obstructed action.disabled
+        action.unstable action.not_visible navigation.beforeunload_blocked navigation.cannot_go_back
+        navigation.cannot_go_forward reload.not_needed type.not_editable option.disabled option.not_applied
+        upload.type_not_accepted upload.multiple_not_allowed upload.not_file_input scroll.not_scrollable
+        read.source_changed wait_for_selector.still_changing search.regex_timeout eval.script_threw loop.same_action
+        tab.limit_reached sandbox.limit_reached
+    """,
+    -32002: """
+        browser.not_found browser.launch_failed browser.restart_limit sandbox.node_lost tab.crashed tab.lost tab.busy
+        cdp.renderer_stalled page.navigating dialog.storm navigation.failed navigation.timeout claim.finalize_failed
+        human.unavailable call.deadline
+    """,
+    -32001: """
+        safety.emergency_stop storage.low_free_space agent.shared_id perceive.required blocking_overlay_active
+        guarded_commit.missing_contract
+    """,
+    -32035: """
+        policy.host_denied policy.scheme_denied policy.private_network policy.file_denied upload.path_not_allowed
+        secret.host_mismatch secret.insecure_origin feature.disabled blockers.needs_human blockers.repeat_suppressed
+        guarded_commit.kill_switch_global guarded_commit.kill_switch_domain
+    """,
+    -32029: "budget.exhausted",
+    -32041: "learn.coverage_not_met",
+    -32040: "claim.owner_mismatch claim.finalization_token_mismatch",
+    -32044: "claim.too_many",
+    None: """
+        action.no_effect_observed action.request_pending action.error_signal dialog.confirm_dismissed
+        type.value_mismatch navigation.http_error navigation.wait_for_load_timeout navigation.not_started
+        navigation.became_download navigation.challenge scroll.no_movement blockers.hidden_only
+        download.remote_not_saved screenshot.downgraded tab.already_closed policy.lookalike_host claim.reclaimed
+    """,
+}
+# Told by the server itself, by contracts, goals and the store, and by arguments; each is met by the tests beside it.
+_ELSEWHERE = """
+    rate.limited internal unknown_bundle unknown_tool call.nested size_limit conflicting_lookup store.unavailable
+    server.shutting_down goal.not_found goal.terminal guarded_commit.precondition_failed
+    guarded_commit.precondition_error guarded_commit.duplicate_suspected guarded_commit.dispatch_prepare_rejected
+    guarded_commit.postcondition_failed guarded_commit.coordinator_busy
+"""
+ELSEWHERE = frozenset(_ELSEWHERE.split())
+REASONS = {reason: code for code, reasons in PUBLISHED.items() for reason in reasons.split()}
+OWN = {Path(__file__).name, "must_hold.py"}
+
+
+def quoted_in(folder: Path) -> set[str]:
+    texts = (path.read_text(encoding="utf-8") for path in folder.rglob("*.py") if path.name not in OWN)
+    return {word for text in texts for word in re.findall(r"[\"'`]([a-z_]+(?:\.[a-z_]+)?)[\"'`]", text)}
+
+
+def reasons_of_errors() -> dict[str, int]:
+    return {reason: family.error_code for family in (*FAMILIES, CommitRefused, Killed) for reason in family.reasons}
+
+
+def test_every_published_reason_is_met_by_some_test() -> None:
+    assert sorted(set(REASONS) - quoted_in(TESTS)) == []
+
+
+@pytest.mark.parametrize("reason", sorted(reason for reason, code in REASONS.items() if code is not None))
+def test_a_reason_goes_out_under_its_number(reason: str) -> None:
+    assert reasons_of_errors()[reason] == REASONS[reason]
+
+
+def test_notes_are_no_errors_and_are_told_somewhere() -> None:
+    notes = {reason for reason, code in REASONS.items() if code is None}
+    assert notes.isdisjoint(reasons_of_errors())
+    assert sorted(notes - quoted_in(SOURCE)) == []
+
+
+def test_no_reason_exists_that_is_not_published() -> None:
+    assert sorted(set(reasons_of_errors()) - set(REASONS) - ELSEWHERE) == []
