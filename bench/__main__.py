@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("pipeline", "kill", "truth", "duplicates", "verdicts", "miniwob", "django_admin", "consent", "browser")
+NAMES = ("pipeline", "kill", "truth", "duplicates", "verdicts", "miniwob", "django_admin", "consent", "browser", "labels")
 
 
 def main() -> int:

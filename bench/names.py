@@ -6,7 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from playwright.async_api import BrowserContext, Error, Page, Route, async_playw
 
 from bench.bounds import percent
 from bench.names_oracle import (
+    PageMoved,
     Pair,
     compare,
     name_difference,
@@ -42,6 +43,7 @@ ACTED_ON = frozenset(
     }
 )  # fmt: skip
 CONTROLS_TIMED = 5000
+TRIES = 3
 
 
 @dataclass
@@ -106,7 +108,12 @@ async def _only_here(route: Route) -> None:
 async def _look(context: BrowserContext, url: str, marks: tuple[str, ...] = ()) -> list[Pair]:
     page = await context.new_page()
     try:
-        await page.goto(url, wait_until="load", timeout=30_000)
+        await page.goto(url, wait_until="load", timeout=60_000)
+        for _ in range(TRIES - 1):
+            try:
+                return await compare(page, marks)
+            except PageMoved:
+                await page.wait_for_load_state("load")
         return await compare(page, marks)
     finally:
         await page.close()
@@ -118,7 +125,7 @@ async def measure_package(context: BrowserContext, package: Package, *, long: bo
         for path in pages_of(package, long=long):
             try:
                 pairs = await _look(context, f"{base}/{path}")
-            except Error as error:
+            except (Error, PageMoved) as error:
                 print(f"{package.folder}/{path}: {one_line(str(error))[:120]}", file=sys.stderr)
                 continue
             tally.add(f"{package.folder}/{path}", pairs)
@@ -144,7 +151,9 @@ async def measure_wpt(root: Path) -> list[list[object]]:
         with served(root) as base:
             for folder in WPT_FOLDERS:
                 for page in sorted((root / folder).rglob("*.html")):
-                    if "data-expected" in page.read_text(encoding="utf-8", errors="replace"):
+                    if "data-expected" not in page.read_text(encoding="utf-8", errors="replace"):
+                        continue
+                    with suppress(PageMoved):
                         _count(await _look(context, f"{base}/{page.relative_to(root)}", WPT_MARKS), counts[folder])
     return [
         [folder, n["names"], percent(n["nova name"], n["names"]), percent(n["chromium name"], n["names"]),

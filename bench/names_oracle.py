@@ -69,6 +69,10 @@ _GENERIC = {
 _STATES = ("disabled", "checked", "expanded", "required", "invalid")
 
 
+class PageMoved(Exception):
+    """The two sides did not see the same document."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """What one side says of an element; `inked` is its name if text without ink counted too."""
@@ -115,6 +119,7 @@ _NAMED_BY_NOVA = {
     "row": "row named by content",
     "label": "label named by content",
     "figure": "figure named by its caption",
+    "listitem": "list item named by its title",
 }
 
 
@@ -158,7 +163,10 @@ def state_difference(tag: str, nova: Said, chromium: Said) -> str | None:
     """The same for states."""
     if nova.states == chromium.states:
         return None
-    return "required choice" if tag == "select" and nova.states ^ chromium.states == {"required"} else ""
+    missing, added = nova.states - chromium.states, chromium.states - nova.states
+    if not added <= {"invalid"} or not missing <= {"required"} or tag not in ("select", "input"):
+        return ""
+    return "required choice" if missing else "not yet tried"
 
 
 def _elements(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -223,7 +231,7 @@ async def compare(page: Page, marks: tuple[str, ...] = ()) -> list[Pair]:
     finally:
         await cdp.detach()
     if [node["localName"] for node in nodes] != [row[0] for row in ours]:
-        raise RuntimeError("the page changed while it was compared")
+        raise PageMoved(page.url)
     shown = {item["backendDOMNodeId"]: item for item in tree if not item["ignored"] and "backendDOMNodeId" in item}
     pairs = []
     for node, (tag, role, name, inked, flags, given) in zip(nodes, ours, strict=True):

@@ -118,7 +118,7 @@ class NotFound(NovaError):
     """What the call names is not there."""
 
     error_code = -32004
-    status = "not_found"
+    status: ClassVar[Status] = "not_found"
     reasons = frozenset(
         {
             "tab.no_active_tab",

@@ -173,3 +173,14 @@ async def test_a_picture_that_rides_on_a_click_comes_along_and_changes_nothing_w
 )
 async def test_two_subjects_are_one_too_many(client: NovaClient, arguments: dict[str, Any]) -> None:
     assert (await client.call("capture_screenshot", **arguments))["errorCode"] == -32602
+
+
+async def test_compact_tells_of_requests_and_text_what_its_line_can_show_and_full_all_of_it(client: NovaClient) -> None:
+    busy = "for (const n of [1, 2, 3, 4]) { fetch('/html?n=' + n); out.innerHTML += `<p>line ${n}</p>` }"
+    for detail, requests, texts in (("compact", 2, 1), ("full", 4, 3)):
+        await client.show(f'<div id=out role=status></div><button id=b onclick="{busy}">Go</button>')
+        answer = await client.answer("click_selector", selector="#b", outputDetail=detail)
+        effect = answer.structured["effect"]
+        assert len(effect["requests"]) == requests, detail
+        assert len(effect.get("newText", [])) <= texts
+        assert (len(answer.text.splitlines()) > 1) is (detail == "full")

@@ -78,11 +78,20 @@ def test_a_difference_of_roles_has_its_rule_or_none(tag: str, ours: str, theirs:
     assert role_difference(tag, said(ours), said(theirs)) == why
 
 
-def test_only_a_required_choice_may_differ_in_its_states():
-    required = said(states=frozenset({"required"}))
-    assert state_difference("select", required, said()) == "required choice"
-    assert state_difference("input", required, said()) == ""
-    assert state_difference("select", required, required) is None
+@pytest.mark.parametrize(
+    ("tag", "ours", "theirs", "why"),
+    [
+        ("select", {"required"}, set(), "required choice"),
+        ("input", {"required"}, {"invalid"}, "required choice"),
+        ("input", set(), {"invalid"}, "not yet tried"),
+        ("input", {"required"}, {"required"}, None),
+        ("div", {"required"}, set(), ""),
+        ("input", {"checked"}, set(), ""),
+        ("input", set(), {"disabled"}, ""),
+    ],
+)
+def test_a_difference_of_states_has_its_rule_or_none(tag: str, ours: set[str], theirs: set[str], why: str | None):
+    assert state_difference(tag, said(states=frozenset(ours)), said(states=frozenset(theirs))) == why
 
 
 def test_pressed_and_selected_count_as_checked_and_mixed_does_not():

@@ -78,3 +78,57 @@ def test_a_guarded_answer_keeps_to_ninety_tokens_and_says_what_to_do_next(elemen
     assert len(told.splitlines()) == 1
     assert reason in told
     assert f"{advice} tr_0123456789abcdef0123" in told
+
+
+def _told(**changes: object) -> ElementResult:
+    values: dict[str, object] = {
+        "target_id": "tab_1",
+        "url": "http://127.0.0.1/",
+        "action_dispatched": True,
+        "dispatch_proof": "event",
+        "effect": EffectSeen(
+            observed=True,
+            channels=["dom_mutation", "request_started"],
+            new_text=["one", "two", "three"],
+            requests=[RequestSeen(method="POST", path=f"/api/{n}", status=200 + n) for n in range(5)],
+            window_ms=212,
+        ),
+        "verify_state": "likely",
+        "rev": 1,
+        "element": 'e1 button "Save"',
+        "verb": "clicked",
+    }
+    return ElementResult.model_validate(values | changes)
+
+
+@given(element=ANY, dialogs=st.integers(0, 9), beside=st.integers(0, 25), guarded=st.booleans())
+def test_an_answer_leaves_room_for_what_gates_say_and_never_for_less_than_its_dialogs(
+    element, dialogs, beside, guarded
+):
+    commit = {"guarded_commit": {"transitionId": "tr_0123456789abcdef0123"}} if guarded else {}
+    told = _told(
+        element="".join(c for c in element if c.isprintable()),
+        dialogs=[DialogSeen(type="confirm", message="sure?", answer="dismissed")] * dialogs,
+        beside=beside,
+        **commit,
+    ).text()
+    assert estimate_tokens(told) <= (GUARDED_TOKENS if guarded else TEXT_TOKENS) - beside
+    assert "likely" in told
+    assert ("confirm dismissed" in told) is (dialogs > 0)
+    assert (f"{dialogs} dialogs" in told) is (dialogs > 2)
+
+
+def test_full_detail_shows_everything_that_was_seen_below_the_line():
+    dialogs = [DialogSeen(type="alert", message="a\nb", answer="accepted")]
+    brief, whole = _told(dialogs=dialogs), _told(dialogs=dialogs, full=True)
+    first, *rest = whole.text().split("\n")
+    assert first == brief.text()
+    assert rest[0] == "proof event · effect dom_mutation, request_started · 212 ms"
+    assert all(any(f"/api/{n}" in line for line in rest) for n in range(5))
+    assert [line for line in rest if line.startswith("text")] == ['text "one"', 'text "two"', 'text "three"']
+    assert any("alert accepted" in line for line in rest)
+    assert len(rest) == 1 + 5 + 3 + 1
+
+
+def test_neither_the_room_for_gates_nor_the_detail_is_part_of_the_typed_answer():
+    assert {"beside", "full", "verb"}.isdisjoint(_told(beside=9, full=True).structured())

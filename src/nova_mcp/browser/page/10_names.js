@@ -62,9 +62,10 @@ const faintInk = (style) => parseFloat(style.fontSize) < 3 || isTransparent(styl
 
 // -- the walk
 
-// `seen`: what was read once is not read again as part of something around it. `root`: where the text is taken from now.
+// `budget`: nodes left, and what was read already, which is not read again as part of something around it. `root`: where
+// the text is taken from now.
 // `faint`: that place is itself drawn without ink, so its parts are not left out for the same reason; null until asked.
-const newWalk = (start, budget) => ({ start, budget, seen: new Set(), path: [], ids: false, hidden: false, root: start, faint: null });
+const newWalk = (start, budget) => ({ start, budget, path: [], ids: false, hidden: false, root: start, faint: null });
 const isFaint = (walk) => (walk.faint ??= !opaque(walk.root) || faintInk(styleOf(walk.root)));
 
 const referred = (el, how, walk) => {
@@ -78,9 +79,11 @@ const referredAll = (list, how, walk) =>
   list.length === 0 ? "" : list.map((el) => referred(el, how, walk).trim()).filter(Boolean).join(" ");
 
 const alternative = (el, how, walk, role = roleOf(el)) => {
-  if (walk.budget.left <= 0 || walk.path.includes(el) || (how === CHILD && walk.seen.has(el))) return "";
-  walk.budget.left -= 1;
-  walk.seen.add(el);
+  const { budget } = walk;
+  if (budget.left <= 0 || walk.path.includes(el)) return "";
+  if (how === CHILD && (el === walk.start || budget.seen?.has(el))) return "";
+  budget.left -= 1;
+  if (how !== SELF) (budget.seen ??= new Set()).add(el);
   walk.path.push(el);
   const text = sourceText(el, role, how, walk);
   walk.path.pop();
@@ -104,10 +107,13 @@ const sourceText = (el, role, how, walk) => {
     if (says(native)) return native;
   }
   const text = how !== SELF || CONTENT_NAMED.has(role) ? contentText(el, walk) : "";
-  if (says(text) || role === "none") return text;
+  if (says(text) || role === "none" || (how === SELF && isOnlyText(el, role, walk))) return text;
   // Blanks may still keep two words apart.
   return tooltip(el, tag) || text;
 };
+
+// The title of running text describes it; it is no name for what can be read anyway.
+const isOnlyText = (el, role, walk) => PLAIN_ROLES.has(role) && hasAttribute(el, "title") && says(contentText(el, walk));
 
 const FREE_TEXT = new Set(["textbox", "searchbox"]);
 const RANGES = new Set(["slider", "spinbutton", "scrollbar", "progressbar", "meter"]);
@@ -180,6 +186,7 @@ const HINTED = new Set(["input", "textarea"]);
 const tooltip = (el, tag) => {
   const title = attr(el, "title") ?? (tag === "svg:a" ? attr(el, "xlink:title") : null);
   if (title !== null && says(title)) return title;
+  if (tag === "input" && inputType(el) === "file") return hasAttribute(el, "multiple") ? "Choose Files" : "Choose File";
   return (HINTED.has(tag) ? attr(el, "placeholder") : null) ?? attr(el, "aria-placeholder") ?? "";
 };
 
