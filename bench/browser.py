@@ -3,7 +3,7 @@
 import statistics
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -27,7 +27,7 @@ from bench.browser_pages import LOG_ROWS, SEATS, Shop, open_shop
 from bench.browser_reach import Reach, reach
 from bench.browser_tasks import FILL, FIND, READ, Route
 from bench.packages import NotInstalled
-from bench.peers import Hand, Maker, makers, running, tokens
+from bench.peers import Hand, Maker, WentWrong, makers, running, tokens
 from bench.tables import machine, quantile, show
 from bench.words import chosen, number
 from nova_mcp import __version__
@@ -62,7 +62,7 @@ JOB_AIMS: Final = {READ: 7812, FIND: 421, FILL: 991}
 
 def _pair(series: Series) -> str:
     if not series.ms:
-        return series.note[:34] or "-"
+        return "see below" if series.note else "-"
     return f"{quantile(series.ms, 0.5):.0f} / {quantile(series.ms, 0.95):.0f}"
 
 
@@ -90,7 +90,7 @@ def show_times(title: str, figures: Figures) -> None:
     for measure, by_server in figures.series.items():
         for name, series in by_server.items():
             if series.note:
-                print(f"{measure} · {name}: {series.note}")
+                print(f"{measure} · {name}: {' '.join(series.note.split())}")
     print()
 
 
@@ -154,9 +154,12 @@ def show_memory(found: dict[str, Memory]) -> None:
     show("Memory with one page open, MB resident", ["", "server", "browser", "both", "processes"], rows)
 
 
-def show_reach(found: Iterable[Reach]) -> None:
-    rows = [[one.page, one.there, one.tokens, one.shown, one.listed, one.note] for one in found]
-    show("What Nova's look leaves reachable", ["page", "controls", "tokens", "shown", "by ref", "note"], rows)
+def show_reach(found: Sequence[Reach]) -> None:
+    rows = [[one.page, one.there, one.tokens, one.shown, one.listed] for one in found]
+    show("What Nova's look leaves reachable", ["page", "controls", "tokens", "shown", "with a ref"], rows)
+    for one in found:
+        if one.note:
+            print(f"{one.page}: {one.note}")
 
 
 def show_watching(found: Sequence[Watching]) -> None:
@@ -202,7 +205,10 @@ async def measure(these: list[Maker], shop: Shop, browser: str, rounds: int) -> 
     if lists and token_tables:
         show_tokens(token_tables, lists)
     if "watching" in parts:
-        show_watching(await watching(shop, browser, rounds * 2))
+        try:
+            show_watching(await watching(shop, browser, rounds * 2))
+        except WentWrong as problem:
+            print(f"watching: {problem}")
 
 
 def main(*, long: bool) -> int:

@@ -24,15 +24,18 @@ class Reach:
 
 
 async def reach(hand: Hand, page: str, url: str, there: int) -> Reach:
-    await hand.open(url)
-    look = await hand.look()
-    shown = set(_REF.findall(look.text))
-    listed, note = set(shown), ""
+    """Open a page, look once, and leaf through the rest of what that look holds."""
+    shown: set[str] = set()
+    listed: set[str] = set()
+    read, note = 0, ""
     try:
-        listed |= await _listed(hand, str(look.structured["perceptionId"]))
+        await hand.open(url)
+        look = await hand.look()
+        read, shown = look.read, set(_REF.findall(look.text))
+        listed = await _listed(hand, str(look.structured["perceptionId"]))
     except (TooSlow, WentWrong) as problem:
-        note = str(problem)[:60]
-    return Reach(page, there, look.read, len(shown), len(listed), note)
+        note = " ".join(str(problem).split())[:110]
+    return Reach(page, there, read, len(shown), len(listed | shown), note)
 
 
 async def _listed(hand: Hand, perception_id: str) -> set[str]:

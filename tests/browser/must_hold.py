@@ -67,6 +67,7 @@ HELD: dict[str, tuple[str, ...]] = {
         f"{MOVING}::test_a_link_to_a_file_is_a_download_and_no_error",
     ),
     "BR-13": (
+        f"{ME}::test_br13_popups_that_nobody_asked_for_stay_five_however_long_they_come",
         f"{TARGETS}::test_of_thirty_popups_five_stay_and_the_rest_is_counted",
         f"{TARGETS}::test_popups_without_an_action_are_limited_too",
     ),

@@ -247,6 +247,24 @@ async def test_br11_a_frame_that_left_after_the_look_gets_nothing_and_nobody_els
     assert await tab.read_title() != "pressed"
 
 
+async def test_br13_popups_that_nobody_asked_for_stay_five_however_long_they_come(client: NovaClient) -> None:
+    here = (await client.open("host/popups.html"))["targetId"]
+    tab = client.tab(here)
+    for wave in (1, 2):
+        # A wave comes when the ten seconds of the one before are over.
+        tab._popup_moments.clear()
+        await tab.page.evaluate("document.getElementById('thirty').click()")
+        with anyio.fail_after(60):
+            while tab.popups_closed < 30 * wave - 5:
+                await anyio.sleep(0.02)
+        listed = (await client.call("tabs", outputDetail="full"))["tabs"]
+        assert len([one for one in listed if one.get("openerTargetId") == here]) == 5
+    assert (await client.call("page_info"))["targetId"] == here
+    for one in listed:
+        if one.get("openerTargetId") == here:
+            await client.call("tab_close", targetId=one["targetId"])
+
+
 FAILING = {
     "with an error status": "fetch('/html?status=500', {method: 'POST'})",
     "with a good status and words of failure": "fetch('/html', {method: 'POST'}).then(() => {"

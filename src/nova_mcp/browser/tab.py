@@ -116,6 +116,11 @@ class Tab:
     # -- state
 
     @property
+    def watched(self) -> bool:
+        """Whether an action is under way whose doings are being followed."""
+        return bool(self._windows)
+
+    @property
     def state(self) -> TabState:
         if self.channel.state == "crashed":
             return "crashed"

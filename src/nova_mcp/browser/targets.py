@@ -330,7 +330,7 @@ class Targets:
     # -- what tabs report
 
     async def popup_opened(self, opener: Tab, page: Page, *, keep: bool) -> str | None:
-        if not keep:
+        if not keep or (not opener.watched and self._popups_of(opener) >= POPUPS_KEPT):
             await close_page(page)
             return None
         try:
@@ -352,6 +352,10 @@ class Targets:
         finally:
             self._opening[opener.sandbox_id] -= 1
         return tab.target_id
+
+    def _popups_of(self, opener: Tab) -> int:
+        """A page left to itself must not fill the sandbox, however slowly it goes about it."""
+        return sum(1 for tab in self._tabs.values() if tab.opener_target_id == opener.target_id)
 
     async def storm(self, tab: Tab) -> None:
         """Replace a page that opens dialog after dialog; one that does so while loading, or again, is not reloaded."""
