@@ -21,7 +21,7 @@ from nova_mcp.browser.perception import Perception
 from nova_mcp.browser.sandbox import Sandbox, deleted_meanwhile
 from nova_mcp.browser.sandboxes import Sandboxes
 from nova_mcp.browser.snapshots import SnapshotShelf
-from nova_mcp.browser.tab import BLANK, Tab
+from nova_mcp.browser.tab import BLANK, POPUPS_KEPT, Tab
 from nova_mcp.browser.target_journal import EndReason, LastSeen, TargetJournal, TargetOpened
 from nova_mcp.clock import Ports
 from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, Unavailable
