@@ -3,7 +3,19 @@
 import importlib
 import sys
 
-NAMES = ("pipeline", "kill", "truth", "duplicates", "verdicts", "miniwob", "django_admin", "consent", "browser", "labels")
+NAMES = (
+    "pipeline",
+    "kill",
+    "truth",
+    "duplicates",
+    "verdicts",
+    "miniwob",
+    "django_admin",
+    "consent",
+    "browser",
+    "names",
+    "labels",
+)
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from playwright.async_api import BrowserContext, Error, Page, Route, async_playw
 
 from bench.bounds import percent
 from bench.names_oracle import (
+    REASONS,
     PageMoved,
     Pair,
     compare,
@@ -219,7 +220,8 @@ def _show(tallies: dict[str, Tally]) -> None:
     rows.append(_row("all", total))
     columns = ["pages of", "pages", "elements", "same name", "same role", "same states", "unexplained"]
     show("Nova beside Chromium's accessibility tree", columns, rows)
-    show("Differences on purpose", ["rule", "elements"], total.meant.most_common())
+    meant = [[rule, count, REASONS[rule.split(": ", 1)[1]]] for rule, count in total.meant.most_common()]
+    show("Differences on purpose", ["rule", "elements", "reason"], meant)
     for text in total.wrong[:40]:
         print(text)
 

@@ -66,6 +66,29 @@ _GENERIC = {
     "RubyAnnotation", "ImageMap", "Section", "SectionWithoutName", "HeaderAsNonLandmark", "Unknown",
     "FooterAsNonLandmark", "ListMarker", "sectionheader", "sectionfooter",
 }  # fmt: skip
+# Where Nova differs from Chromium on purpose, and why.
+REASONS = {
+    "layout table": "HTML gives every table its role; which of them only arrange things is a guess",
+    "listener on an anchor": "a script cannot see the listeners of another",
+    "editable region": "what can be typed into is a text box to whoever types",
+    "stray list item": "an item outside of any list belongs to none",
+    "icon glyph": "signs of icon fonts are pictures without a meaning that can be read",
+    "letters by style": "a name stays as it was written, whatever a style does to its letters",
+    "text without ink": "what nobody can see must not speak to an agent",
+    "secret value": "what stands in a password field belongs in no name",
+    "long name": "a name is cut to 200 characters",
+    "row named by content": "the rules name rows by their content; Chromium only those that take the focus",
+    "label named by content": "a label can be pressed, so it needs a name to be found by",
+    "list item named by its title": "a title is a name, also where it repeats the text",
+    "figure named by its caption": "the HTML mapping says so; Chromium follows a proposal against it",
+    "term without name": "ARIA forbids a name here",
+    "hidden label": "the rules count a hidden label; Chromium does not",
+    "empty source": "the rules go on to the next source where one is empty; Chromium stops",
+    "title of a file field": "a title says more than the browser's own words",
+    "counter": "what a counter shows is told to no script",
+    "required choice": "a required list or box is required; Chromium calls it invalid or nothing",
+    "not yet tried": "a field counts as wrong once somebody has tried to fill it, or the page says so",
+}
 _STATES = ("disabled", "checked", "expanded", "required", "invalid")
 
 
@@ -180,18 +203,22 @@ def _elements(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from _elements(child)
 
 
-async def _ask(cdp: CDPSession, question: str, args: object) -> Any:
-    """Put a question of the probe in a world of its own."""
+async def _world(cdp: CDPSession) -> int:
+    """A world of its own with the page script and the probe in it."""
     tree = await cdp.send("Page.getFrameTree")
     world = {"frameId": tree["frameTree"]["frame"]["id"], "worldName": WORLD}
-    context = (await cdp.send("Page.createIsolatedWorld", world))["executionContextId"]
+    context = int((await cdp.send("Page.createIsolatedWorld", world))["executionContextId"])
     bundle = load_bundle()
     end = bundle.rindex("})();")
-    asked = f"{bundle[:end]}{_PROBE}{bundle[end:]}\nglobalThis.__nova.ask({json.dumps(question)}, {json.dumps(args)})"
-    answer = await cdp.send("Runtime.evaluate", {"expression": asked, "contextId": context, "returnByValue": True})
+    await _evaluate(cdp, context, f"{bundle[:end]}{_PROBE}{bundle[end:]}")
+    return context
+
+
+async def _evaluate(cdp: CDPSession, context: int, expression: str) -> Any:
+    answer = await cdp.send("Runtime.evaluate", {"expression": expression, "contextId": context, "returnByValue": True})
     if "exceptionDetails" in answer:
         raise RuntimeError(str(answer["exceptionDetails"].get("exception", {}).get("description")))
-    return json.loads(answer["result"]["value"])
+    return answer["result"].get("value")
 
 
 async def _processor_seconds(cdp: CDPSession) -> float:
@@ -204,11 +231,11 @@ async def seconds_of_names(page: Page, runs: int) -> list[float]:
     cdp = await page.context.new_cdp_session(page)
     try:
         await cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
-        await _ask(cdp, "nameControls", {})
+        context = await _world(cdp)
         taken = []
         for _ in range(runs):
             before = await _processor_seconds(cdp)
-            await _ask(cdp, "nameControls", {})
+            await _evaluate(cdp, context, "globalThis.__nova.ask('nameControls')")
             taken.append(await _processor_seconds(cdp) - before)
         return taken
     finally:
@@ -226,7 +253,8 @@ async def compare(page: Page, marks: tuple[str, ...] = ()) -> list[Pair]:
     try:
         document = (await cdp.send("DOM.getDocument", {"depth": -1, "pierce": True}))["root"]
         nodes = list(_elements(document))
-        ours = await _ask(cdp, "everyName", {"marks": marks})
+        asked = f"globalThis.__nova.ask('everyName', {json.dumps({'marks': marks})})"
+        ours = json.loads(await _evaluate(cdp, await _world(cdp), asked))
         tree = (await cdp.send("Accessibility.getFullAXTree"))["nodes"]
     finally:
         await cdp.detach()

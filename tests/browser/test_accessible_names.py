@@ -73,3 +73,49 @@ async def test_every_case_has_the_role_name_and_states_it_should(module_tab, ser
     assert len({case.about for case, _ in seen}) == len(seen) > 10
     assert [text for case, pair in seen for text in _nova_wrong(case, pair)] == []
     assert [text for case, pair in seen for text in _chromium_unexpected(case, pair)] == []
+
+
+BOMBS = """() => {
+  const deep = (tag, count, style) => {
+    const top = document.createElement(tag);
+    let inner = top;
+    for (let i = 0; i < count; i += 1) {
+      inner.style.cssText = style;
+      inner.append(document.createElement(tag));
+      inner = inner.firstChild;
+    }
+    inner.append('bottom');
+    return top;
+  };
+  const button = (id, ...parts) => {
+    const made = document.createElement('button');
+    made.id = id;
+    made.append(...parts);
+    document.body.append(made);
+    return made;
+  };
+  button('deep', 'Deep', deep('span', 1000, ''));
+  button('unseen', 'Unseen', deep('span', 1000, 'visibility: hidden'));
+  button('boxless', 'Boxless', deep('span', 1000, 'display: contents'));
+  const host = document.createElement('x-slots');
+  host.attachShadow({ mode: 'open' }).append(deep('slot', 500, ''));
+  button('slots', 'Slots', host);
+  const wide = button('wide', 'Wide ');
+  for (let i = 0; i < 5000; i += 1) wide.append(document.createElement('i'), 'x');
+  const ring = Array.from({ length: 60 }, (_, i) => `r${i}`);
+  for (const id of ring) button(id, id).setAttribute('aria-labelledby', ring.join(' '));
+  for (const id of ring) document.getElementById(id).setAttribute('aria-owns', ring.join(' '));
+  const style = document.createElement('style');
+  style.textContent = Array.from({ length: 3000 }, (_, i) => `.c${i}:has(*) > b::after { content: "c" }`).join('');
+  document.head.append(style);
+}"""
+
+
+async def test_trees_built_to_exhaust_the_walk_still_have_names(module_tab, server):
+    await module_tab.page.goto(server.url("html?body=%3Cform%3E%3Cinput name=getAttribute%3E%3C/form%3E"))
+    await module_tab.page.evaluate(BOMBS)
+    for name in ("deep", "unseen", "boxless", "slots", "wide"):
+        found = await module_tab.channel.ask("find", {"selector": f"#{name}"})
+        assert found["element"]["name"].lower().startswith(name), found
+        assert len(found["element"]["name"]) <= 200
+    assert (await module_tab.channel.ask("find", {"selector": "#r7"}))["element"]["name"].startswith("r0 r1 r2")

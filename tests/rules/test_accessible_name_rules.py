@@ -1,10 +1,12 @@
 """How Nova's names are held against Chromium's: what counts as the same, as meant, and as wrong."""
 
+import re
 from pathlib import Path
 
 import pytest
 from bench.names import Tally, controls_page, golden_differences, summary_of
 from bench.names_oracle import (
+    REASONS,
     Pair,
     Said,
     name_difference,
@@ -60,6 +62,7 @@ def test_a_kind_of_chromium_is_one_role(kind: str, role: str):
 )
 def test_a_difference_of_names_has_its_rule_or_none(tag: str, nova: Said, chromium: Said, why: str | None):
     assert name_difference(tag, nova, chromium) == why
+    assert not why or why in REASONS
 
 
 @pytest.mark.parametrize(
@@ -76,6 +79,7 @@ def test_a_difference_of_names_has_its_rule_or_none(tag: str, nova: Said, chromi
 )
 def test_a_difference_of_roles_has_its_rule_or_none(tag: str, ours: str, theirs: str, why: str | None):
     assert role_difference(tag, said(ours), said(theirs)) == why
+    assert not why or why in REASONS
 
 
 @pytest.mark.parametrize(
@@ -92,6 +96,7 @@ def test_a_difference_of_roles_has_its_rule_or_none(tag: str, ours: str, theirs:
 )
 def test_a_difference_of_states_has_its_rule_or_none(tag: str, ours: set[str], theirs: set[str], why: str | None):
     assert state_difference(tag, said(states=frozenset(ours)), said(states=frozenset(theirs))) == why
+    assert not why or why in REASONS
 
 
 def test_pressed_and_selected_count_as_checked_and_mixed_does_not():
@@ -134,6 +139,15 @@ def test_only_pages_known_before_and_now_can_have_changed():
     now = {"p-1": {"a.html": {"mark": "1"}, "c.html": {"mark": "3"}}, "p-2": {"a.html": {"mark": "9"}}}
     assert golden_differences(now, golden) == []
     assert len(golden_differences({"p-1": {"b.html": {"mark": "x"}}}, golden)) == 1
+
+
+def test_every_difference_that_a_case_page_allows_has_a_reason():
+    pages = Path(__file__).resolve().parent.parent / "pages" / "names"
+    named = {
+        rule for page in pages.glob("*.html") for rule in re.findall(r'data-why="([^"]*)"', page.read_text("utf-8"))
+    }
+    assert named
+    assert named <= REASONS.keys()
 
 
 @given(st.integers(0, 300), st.integers(1, 40))

@@ -50,9 +50,8 @@ const pointedAt = (el, name, limit) => {
 
 // A box of its own is missing to what is laid out as contents, though its text is there.
 const isLaidOut = (el) => {
-  if (checkVisible(el)) return true;
-  const up = styleOf(el).display === "contents" ? composedParent(el) : null;
-  return up !== null && isLaidOut(up);
+  const held = closest(el, (node) => checkVisible(node) || styleOf(node).display !== "contents");
+  return held !== null && checkVisible(held);
 };
 const SHOWN = Object.freeze({ visibilityProperty: true });
 const isHiddenSource = (el) =>
@@ -82,7 +81,7 @@ const alternative = (el, how, walk, role = roleOf(el)) => {
   const { budget } = walk;
   if (budget.left <= 0 || walk.path.includes(el)) return "";
   if (how === CHILD && (el === walk.start || budget.seen?.has(el))) return "";
-  budget.left -= 1;
+  if (how !== CHILD) budget.left -= 1;
   if (how !== SELF) (budget.seen ??= new Set()).add(el);
   walk.path.push(el);
   const text = sourceText(el, role, how, walk);
@@ -225,6 +224,7 @@ const childrenText = (el, walk, mute = false) => {
 const childText = (el, walk) => {
   const tag = tagOf(el);
   if (SILENT.has(tag)) return "";
+  if ((walk.budget.left -= 1) <= 0) return "";
   if (tag === "br") return " ";
   if (tag === "slot") return contentText(el, walk);
   if (isBare(el, tag) && !mayBeWrittenTo(el, true)) return "";

@@ -28,7 +28,11 @@ const writersOf = (rules, outer, found) => {
       continue;
     }
     const whole = outer === "" ? selector : selector.includes("&") ? selector.replaceAll("&", `:is(${outer})`) : `:is(${outer}) ${selector}`;
-    if (GENERATED.test(whole) && writesText(rule.style.content)) found.selectors.push(elementsOf(whole));
+    if (GENERATED.test(whole) && writesText(rule.style.content)) {
+      // Looking into the descendants of every element would cost more than the answer is worth.
+      if (whole.includes(":has(") || whole.length > 2000) found.closed = true;
+      else found.selectors.push(elementsOf(whole));
+    }
     if (rule.cssRules && rule.cssRules.length) writersOf(rule.cssRules, whole, found);
   }
 };
@@ -73,7 +77,13 @@ const writersFor = (root) => {
   }
   if (selectors.length > MOST_WRITERS) return { css: "", closed: true };
   // A list that forgives skips what this browser does not understand, instead of refusing all of it.
-  return { css: selectors.length ? `:is(${selectors.join(",")})` : "", closed };
+  const css = selectors.length ? `:is(${selectors.join(",")})` : "";
+  try {
+    if (css !== "") matches(documentElement(DOC), css);
+  } catch {
+    return { css: "", closed: true };
+  }
+  return { css, closed };
 };
 
 const treeWriters = new Map();
