@@ -156,12 +156,16 @@ class HostWindow:
         if _has_frame(request):
             return request.frame.page is self._page
         # It belongs to no page yet, or to none at all: who sent it is told by the address it names.
-        sender = page_origin(request.headers.get("referer", ""))
-        return request.method not in SAFE and sender in (None, page_origin(self._page.url))
+        return page_origin(request.headers.get("referer", "")) in (None, page_origin(self._page.url))
 
     def _on_request(self, request: Request) -> None:
         if not self._is_ours(request):
             return
+        if not _has_frame(request):
+            self.tabs_coming += request.is_navigation_request()
+            if request.method in SAFE:
+                self.note()
+                return
         # What only reads is the first to be left out; what an action sends must not drown in it.
         room = MAX_REQUESTS if request.method == "GET" else 2 * MAX_REQUESTS
         if len(self.requests) >= room:
@@ -177,7 +181,6 @@ class HostWindow:
         )
         self.requests.append(seen)
         self._by_request[request] = seen
-        self.tabs_coming += request.is_navigation_request() and not _has_frame(request)
         self.note()
 
     def _on_response(self, response: Response) -> None:
