@@ -1,15 +1,18 @@
 """How soon a verdict stands after its postcondition turned true, and what acting costs."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
+from playwright.async_api import Page, async_playwright
 from tests.pages.faults.site import FaultSite, fault_site
 
 from bench.driving import Hand, new_hand, nova_here
 from bench.tables import machine, quantile, show
+from nova_mcp.browser.discovery import find_browser, this_machine
 
 SUBMIT = "nova.guarded_submit_form"
 STAMP_LIMIT_S = 2.0
@@ -99,23 +102,51 @@ async def measure(rounds: int) -> tuple[list[Delay], int]:
     return delays, missing
 
 
+ACTS: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("click with an effect", "plain_ok", "nova.click_selector", {"selector": "#go"}),
+    ("type with read-back", "ok_document", "nova.type_selector", {"selector": "#comment", "text": "x"}),
+    ("guarded submit, new document", "ok_document", SUBMIT, {"selector": "#go"}),
+)
+BARE_CLICK = "bare driver: click, effect shown"
+BARE_TYPE = "bare driver: fill and read"
+
+
+@asynccontextmanager
+async def _bare_page() -> AsyncIterator[Page]:
+    """The driver alone on the same browser: what the same deeds cost without Nova around them."""
+    found = find_browser(None, this_machine(None))
+    async with async_playwright() as driver:
+        chromium = await driver.chromium.launch(executable_path=found.path, args=["--no-sandbox", "--disable-gpu"])
+        yield await chromium.new_page()
+        await chromium.close()
+
+
 async def costs(rounds: int) -> dict[str, list[float]]:
-    """Plain acts beside guarded ones, in turn on the same tab."""
+    """Plain acts beside guarded ones and beside the bare driver, in turn in one run."""
     taken: dict[str, list[float]] = {}
+
+    def note(name: str, started: float) -> None:
+        taken.setdefault(name, []).append((time.perf_counter() - started) * 1000)
+
     with fault_site() as site:
-        async with nova_here() as nova:
+        async with nova_here() as nova, _bare_page() as page:
             hand = await new_hand(nova, "purse")
             for number in range(rounds):
-                acts: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
-                    ("click with an effect", "plain_ok", "nova.click_selector", {"selector": "#go"}),
-                    ("type with read-back", "ok_document", "nova.type_selector", {"selector": "#comment", "text": "x"}),
-                    ("guarded submit, new document", "ok_document", SUBMIT, {"selector": "#go"}),
-                )
-                for name, case, tool, arguments in acts:
-                    await hand.open(site.url(case, f"c{number}-{len(taken.get(name, []))}-{name[:3]}"))
+                for index, (name, case, tool, arguments) in enumerate(ACTS):
+                    await hand.open(site.url(case, f"c{number}-{index}"))
                     started = time.perf_counter()
                     await hand.act(tool, arguments)
-                    taken.setdefault(name, []).append((time.perf_counter() - started) * 1000)
+                    note(name, started)
+                await page.goto(site.url("plain_ok", f"b{number}"))
+                started = time.perf_counter()
+                await page.click("#go")
+                await page.wait_for_selector("#news .success")
+                note(BARE_CLICK, started)
+                await page.goto(site.url("ok_document", f"t{number}"))
+                started = time.perf_counter()
+                await page.fill("#comment", "x")
+                await page.input_value("#comment")
+                note(BARE_TYPE, started)
     return taken
 
 

@@ -28,12 +28,26 @@ async def put(tab, text, **options):
 
 
 async def test_a_page_that_leaves_while_it_is_waited_for_is_not_pressed(tab, site):
-    await show(
-        tab, site, "<main><button id=t disabled>Go</button><script>setTimeout(()=>{location='/html'},150)</script>"
-    )
-    with pytest.raises(Unavailable) as refused:
-        await click(tab, Locator(selector="#t"), ClickOptions(timeout_ms=5000), PORTS)
+    await show(tab, site, "<main><button id=t disabled>Go</button></main>")
+    ask, asked = tab.channel.ask, anyio.Event()
+
+    async def noting(question, args=None, **more):
+        if question == "prepare":
+            asked.set()
+        return await ask(question, args, **more)
+
+    tab.channel.ask = noting
+    async with anyio.create_task_group() as group:
+        group.start_soon(_leave_once, tab, asked)
+        with pytest.raises(Unavailable) as refused:
+            await click(tab, Locator(selector="#t"), ClickOptions(timeout_ms=20_000), PORTS)
+    tab.channel.ask = ask
     assert refused.value.reason_code == "page.navigating"
+
+
+async def _leave_once(tab, asked):
+    await asked.wait()
+    await tab.page.evaluate("setTimeout(() => { location = '/html' }, 150)")
 
 
 async def test_a_page_that_leaves_when_the_pointer_comes_is_not_pressed(tab, site):

@@ -174,6 +174,20 @@ async def test_options_of_a_list_made_by_script_are_listed_and_disabled_ones_ref
     assert disabled.value.reason_code == "option.disabled"
 
 
+async def test_two_options_of_one_name_are_told_apart_by_value_or_index(page):
+    await page.page.set_content(
+        "<main><select id=s><option value=0>Pick<option value=1>Berlin<option value=2>Berlin</select></main>"
+    )
+    with pytest.raises(NotFound) as refused:
+        await pick(page, "#s", text="Berlin")
+    assert refused.value.reason_code == "option.not_found"
+    assert "several options" in refused.value.message
+    assert await page.page.input_value("#s") == "0"
+    chosen, _ = await pick(page, "#s", value="2")
+    assert chosen.after == "Berlin"
+    assert await page.page.input_value("#s") == "2"
+
+
 async def test_a_control_that_opens_nothing_has_no_option(page):
     with pytest.raises(NotFound) as refused:
         await pick(page, "#dead", timeout_ms=200, text="x")

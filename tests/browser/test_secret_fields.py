@@ -59,3 +59,23 @@ async def test_a_marked_field_is_covered_in_pictures(tab: Tab, site: Site) -> No
     assert (await capture(tab, ShotOptions())).masked_fields == 0
     await tab.channel.ask("markSecret")
     assert (await capture(tab, ShotOptions())).masked_fields == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "hidden"),
+    [
+        ("name=cardNumber", "1234", True),
+        ("id=cc-num", "1234", True),
+        ("name=cvc", "123", True),
+        ("name=kreditkarten_nummer", "1234", True),
+        ("name=note", "4111 1111 1111 1111", True),
+        ("name=note", "4111 1111 1111 1112", False),
+        ("name=discard_number", "12", False),
+        ("name=postcardnote", "12", False),
+    ],
+)
+async def test_a_field_for_a_card_reads_as_dots_without_being_told(
+    tab: Tab, site: Site, field: str, value: str, hidden: bool
+) -> None:
+    await navigate(tab, site.url(f"html?body={quote(f'<main><input {field} value={chr(34)}{value}{chr(34)}></main>')}"))
+    assert (await seen(tab, "input") == "•••") is hidden

@@ -13,6 +13,7 @@ from nova_mcp.redaction import (
     MAX_RESULT_BYTES,
     REDACTED,
     SecretFilter,
+    is_card_number,
     is_sensitive_key,
     redact_arguments,
     redact_text,
@@ -251,3 +252,20 @@ def test_what_is_typed_into_a_prompt_is_never_kept() -> None:
 def test_an_argument_that_names_an_address_loses_its_values_whatever_it_looks_like(given: str, kept: str) -> None:
     assert redact_arguments({"url": given, "baseUrl": given}, secrets={}) == {"url": kept, "baseUrl": kept}
     assert redact_arguments({"url": given}, secrets={}, keep_raw_urls=True) == {"url": given}
+
+
+@pytest.mark.parametrize(
+    ("text", "card"),
+    [
+        ("4111 1111 1111 1111", True),
+        ("4111-1111-1111-1111", True),
+        (" 378282246310005 ", True),
+        ("4111 1111 1111 1112", False),
+        ("2026-11-16", False),
+        ("41111111", False),
+        ("order 4111111111111111", False),
+        ("", False),
+    ],
+)
+def test_a_card_number_is_known_by_its_check_digit(text: str, card: bool) -> None:
+    assert is_card_number(text) is card

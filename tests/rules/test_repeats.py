@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nova_mcp.verification.model import Contract, Earlier
 from nova_mcp.verification.repeats import (
+    RECENT_ELSEWHERE_MS,
     RECENT_MS,
     AlreadyDone,
     CloseAsFailedAndSend,
@@ -62,6 +63,23 @@ def test_an_undecided_one_is_looked_at_first(age, observed):
 @pytest.mark.parametrize("state", ["verified_success", "verified_fail", "indeterminate"])
 def test_naming_the_earlier_one_has_it_looked_at_first(state):
     assert repeat(state, age=10**9, observed=5, retry_of="tr_1") == Recheck(earlier(state))
+
+
+@pytest.mark.parametrize(
+    ("age", "observed", "sent"),
+    [
+        (RECENT_MS, None, False),
+        (RECENT_ELSEWHERE_MS - 1, None, False),
+        (RECENT_ELSEWHERE_MS, None, True),
+        (RECENT_MS, 0, False),
+        (0, 1, True),
+    ],
+)
+def test_one_that_another_server_verified_waits_longer_for_a_look(age, observed, sent):
+    at = None if observed is None else DONE_AT + observed
+    done = earlier("verified_success", elsewhere=True)
+    verdict = judge_repeat(done, now_ms=DONE_AT + age, observed_at_ms=at, retry_of=None)
+    assert verdict == (Send() if sent else Suspect(done, "verified_just_now"))
 
 
 @pytest.mark.parametrize(

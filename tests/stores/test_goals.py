@@ -151,6 +151,15 @@ def test_acts_and_annotations_renew_the_lease(registered):
     assert find(registered).lease.expires_at_ms == 90_000 + LEASE
 
 
+def test_a_goal_is_not_given_up_while_its_own_step_runs(registered):
+    until = 1_000 + 3 * LEASE
+    prepare(registered, taker(until=until))
+    assert find(registered, until - 1).state == "active"
+    assert settle(registered, "done", at=until - 1)
+    assert find(registered, until + LEASE - 2).state == "active"
+    assert find(registered, until + LEASE - 1).state == "orphaned"
+
+
 @pytest.mark.parametrize(
     ("changes", "renewed"),
     [

@@ -160,7 +160,7 @@ class Watch:
         quiet = [now - self._host_ms] if self._host_ms is not None else []
         if self._told is not None and self._told["quietMs"] is not None:
             quiet.append(self._told["quietMs"] + now - self._told_ms)
-        pending = any(request.strong and request.pending for request in self._requests())
+        pending = self._window.tabs_coming > 0 or any(one.strong and one.pending for one in self._requests())
         return window_left_ms(now - self._pressed_ms, min(quiet) if quiet else None, pending)
 
     # -- what the host saw

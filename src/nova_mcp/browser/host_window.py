@@ -2,19 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
 from playwright.async_api import Error, Page, Request, Response
 
 from nova_mcp.policy import Denied
+from nova_mcp.urls import page_origin
 
 OnDialog: TypeAlias = Literal["dismiss", "accept"]
 DialogAnswer: TypeAlias = Literal["accepted", "dismissed", "page_closed"]
 
 MAX_REQUESTS = 200
 MAX_DIALOG_CHARS = 200
+# Methods that ask and change nothing on the other side.
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class HostWindow:
         self.new_tabs: list[str] = []
         self.popups_closed = 0
         self.popups_kept = 0
+        # New tabs that a request has announced and that have not come yet.
+        self.tabs_coming = 0
         self.downloads: list[DownloadSeen] = []
         self.requests: list[RequestSeen] = []
         self.requests_dropped = 0
@@ -141,9 +146,11 @@ class HostWindow:
         return lambda: self._listeners.remove(callback)
 
     def open(self) -> None:
-        self._page.on("request", self._on_request)
-        self._page.on("response", self._on_response)
-        self._page.on("requestfailed", self._on_failed)
+        # The whole sandbox: a form may send its fields into a new tab, and a worker may send them for the page.
+        context = self._page.context
+        context.on("request", self._on_request)
+        context.on("response", self._on_response)
+        context.on("requestfailed", self._on_failed)
 
     def close(self) -> None:
         for event, handler in (
@@ -152,12 +159,25 @@ class HostWindow:
             ("requestfailed", self._on_failed),
         ):
             try:
-                self._page.remove_listener(event, handler)
+                self._page.context.remove_listener(event, handler)
             except (Error, KeyError):
                 continue
         self._by_request.clear()
 
+    def _is_ours(self, request: Request) -> bool:
+        if _has_frame(request):
+            return request.frame.page is self._page
+        # It belongs to no page yet, or to none at all: who sent it is told by the address it names.
+        return page_origin(request.headers.get("referer", "")) in (None, page_origin(self._page.url))
+
     def _on_request(self, request: Request) -> None:
+        if not self._is_ours(request):
+            return
+        if not _has_frame(request):
+            self.tabs_coming += request.is_navigation_request()
+            if request.method in SAFE:
+                self.note()
+                return
         # What only reads is the first to be left out; what an action sends must not drown in it.
         room = MAX_REQUESTS if request.method == "GET" else 2 * MAX_REQUESTS
         if len(self.requests) >= room:
@@ -190,9 +210,13 @@ class HostWindow:
             self.note()
 
 
-def _is_main_document(request: Request) -> bool:
+def _has_frame(request: Request) -> bool:
+    """Requests of workers, and those that open a tab which does not exist yet, come from no frame."""
     try:
-        return request.is_navigation_request() and request.frame.parent_frame is None
+        return request.frame is not None
     except Error:
-        # The request of a page that is just being made; its frame is not known yet.
-        return request.is_navigation_request()
+        return False
+
+
+def _is_main_document(request: Request) -> bool:
+    return request.is_navigation_request() and _has_frame(request) and request.frame.parent_frame is None

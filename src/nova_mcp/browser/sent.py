@@ -4,14 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nova_mcp.browser.host_window import RequestSeen
+from nova_mcp.browser.host_window import SAFE, RequestSeen
 from nova_mcp.hosts import site
 from nova_mcp.urls import page_host
 from nova_mcp.verification.model import SentRequest
 
 # Sent on the way out; no page ever sees their answer.
 _UNANSWERED: Final = frozenset({"ping", "beacon"})
-SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,6 +278,7 @@ class Tab:
         target_id = await self._host.popup_opened(self, page, keep=keep)
         self.popups_closed += target_id is None
         for window in self._windows:
+            window.tabs_coming = max(0, window.tabs_coming - 1)
             if target_id is None:
                 window.popups_closed += 1
             else:

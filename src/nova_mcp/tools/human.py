@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 from pydantic import Field
 
+from nova_mcp.browser.lines import one_line
 from nova_mcp.errors import Stage, Status, Unavailable
 from nova_mcp.human.mailbox import Mailbox, this_process
 from nova_mcp.human.model import WHY_LIMIT, Question, QuestionKind, Reply
@@ -31,7 +32,7 @@ class AskResult(Result):
 
     def text(self) -> str:
         said = "is done" if self.resolved else "is not done: go another way or ask again with a clearer why"
-        return f"{self.by} says it {said}" + (f" · {self.note!r}" if self.note else "")
+        return f"{one_line(self.by, 64)} says it {said}" + (f" · {self.note!r}" if self.note else "")
 
 
 @tool(

@@ -251,3 +251,5 @@ class Earlier:
     contract: Contract
     lost_request: bool = False
     mutated: bool = False
+    # By another server than the one that is asked now; whoever asks may never have had its answer.
+    elsewhere: bool = False

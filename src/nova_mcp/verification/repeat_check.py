@@ -59,7 +59,7 @@ class RepeatCheck:
         )
         self.identity = identity
         stored = await self._earlier(identity, facing)
-        earlier = None if stored is None else stored.as_earlier()
+        earlier = None if stored is None else stored.as_earlier(ask.caller.server_id)
         if not strict and (earlier is None or earlier.state != "indeterminate" or not earlier.mutated):
             return
         verdict = repeats.judge_repeat(

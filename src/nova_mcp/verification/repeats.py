@@ -6,6 +6,8 @@ from typing import Final, Literal, TypeAlias
 from nova_mcp.verification.model import Earlier, SetVerdict
 
 RECENT_MS: Final = 10_000
+# A server that died may have done it and not lived to say so, and an agent needs longer to come back.
+RECENT_ELSEWHERE_MS: Final = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def judge_repeat(earlier: Earlier | None, *, now_ms: int, observed_at_ms: int | 
     if earlier.state == "indeterminate" or retry_of == earlier.transition_id:
         return Recheck(earlier)
     # A clock that went back makes the age negative; that counts as recent.
-    recent = now_ms - earlier.completed_at_ms < RECENT_MS
+    recent = now_ms - earlier.completed_at_ms < (RECENT_ELSEWHERE_MS if earlier.elsewhere else RECENT_MS)
     if earlier.state == "verified_success" and recent and not observed_since(earlier, observed_at_ms):
         return Suspect(earlier, "verified_just_now")
     return Send()

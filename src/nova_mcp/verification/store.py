@@ -136,8 +136,8 @@ class StoredTransition:
     resolved_by: str | None
     receipt: Receipt | None
 
-    def as_earlier(self) -> Earlier:
-        """As the rules about repeating see it."""
+    def as_earlier(self, here: ServerId | None = None) -> Earlier:
+        """As the rules about repeating see it; `here` is the server that asks."""
         if self.state == "not_dispatched":
             raise ValueError("what sent nothing is no earlier dispatch")
         return Earlier(
@@ -147,6 +147,7 @@ class StoredTransition:
             contract=self.contract,
             lost_request=self.lost_request,
             mutated=self.mutated,
+            elsewhere=here is not None and self.caller.server_id != here,
         )
 
     def as_receipt(self) -> Receipt:
