@@ -19,7 +19,7 @@ COMPOSED = frozenset(
     | {f"guarded_commit.{what}" for what in ("dispatch_prepare_rejected", "kill_switch_global", "kill_switch_domain")}
 )
 # Reasons of the contract that belong to tools which do not exist yet.
-NOT_YET = frozenset({"loop.same_action", "feature.disabled", "budget.exhausted"})
+NOT_YET: frozenset[str] = frozenset()
 _NAMED = re.compile(r"\bnova\.([a-z][a-z_]*)")
 _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 

@@ -78,14 +78,14 @@ class DismissBlockersResult(ActResult):
 @tool(
     title="Dismiss blockers",
     effect="act",
-    bundles=("browser_automation", "page_reading"),
+    bundles=("core", "browser_automation"),
     gates=("claim.owner", "setup.shared_agent_id"),
     repeat_safe=True,
     deadline_ms=lambda p: p.max_passes * PASS_MS + _LOOK_MS,
 )
 async def dismiss_blockers(ctx: ToolContext, p: DismissBlockersParams) -> DismissBlockersResult:
-    """Closes cookie banners, pop-ups and other layers that cover the page: rejects or closes, never accepts. Log-in
-    walls, paywalls, age gates and bot checks are left to a person."""
+    """Rejects or closes cookie banners, pop-ups and other covering layers; never accepts. Log-ins, paywalls and bot
+    checks are left to a person."""
     tab = ctx.tab
     tab.require_ready()
     attempt: Attempt = (origin_path(tab.url), tab.page_epoch, p.mode)

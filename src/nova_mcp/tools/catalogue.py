@@ -17,6 +17,7 @@ BUNDLES: dict[str, str] = {
     "browser_automation": "Open pages, look at them and act on them.",
     "page_reading": "Read what a page says and shows.",
     "form_submission": "Fill in and submit forms.",
+    "sandboxes": "Separate cookie jars in one browser.",
     "task_memory": "Keep goals and tasks across calls and sessions.",
     "system_tools": "Find and reach every other tool.",
 }

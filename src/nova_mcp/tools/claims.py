@@ -23,10 +23,10 @@ from nova_mcp.redaction import hide_claim_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE
 from nova_mcp.tools.release_params import TabReleaseParams, check_release
-from nova_mcp.tools.spec import Part, Result, TargetParams, maybe, tool
+from nova_mcp.tools.spec import RARE, Part, Result, TargetParams, maybe, tool
 from nova_mcp.tools.times import utc
 
-BUNDLES = ("browser_automation", "task_memory")
+BUNDLES = ("core", "browser_automation")
 NOT_BLANK = r"^[^\x00]*[^\s\x00][^\x00]*$"
 
 ReleaseState = Literal["released", "no_active_claim", "expired", "blocked"]
@@ -36,9 +36,9 @@ ReleaseState = Literal["released", "no_active_claim", "expired", "blocked"]
 
 
 class TabClaimParams(TargetParams):
-    agent_role: AgentRole = "actor"
+    agent_role: AgentRole = Field("actor", json_schema_extra=RARE)
     ttl_ms: int = Field(DEFAULT_TTL_MS, ge=MIN_TTL_MS, le=MAX_TTL_MS)
-    debug_label: str | None = Field(None, max_length=80, pattern=PRINTABLE)
+    debug_label: str | None = Field(None, max_length=80, pattern=PRINTABLE, json_schema_extra=RARE)
     reclaim_reason: str | None = Field(
         None, min_length=1, max_length=280, pattern=NOT_BLANK, description="takes over what another agent holds"
     )
@@ -85,8 +85,8 @@ class TabClaimResult(Result, ClaimPart):
     repeat_safe=True,
 )
 async def tab_claim(ctx: ToolContext, p: TabClaimParams) -> TabClaimResult:
-    """Claims a tab, or a sandbox with all its tabs, for your work: others may look but not change it. Claim again to
-    renew; the token decides about what was learned when you release it."""
+    """Makes a tab, or a sandbox with its tabs, yours to work in: others may look, not change. Claim again to renew; the
+    token overrides the learning decision at release."""
     place, tabs = await ctx.browser.targets.place(ctx.caller, p.target_id, ctx.evidence.tab)
     told = await ctx.browser.claims.claim(_wish(ctx, p, place), tabs)
     ctx.evidence.task_id = told.claim.task_id
@@ -195,8 +195,7 @@ class TabReleaseResult(Result):
     check=check_release,
 )
 async def tab_release(ctx: ToolContext, p: TabReleaseParams) -> TabReleaseResult:
-    """Releases your claim and decides what becomes of the evidence gathered under it; the page is not touched. Without
-    a finalizeDecision Nova decides by the evidence."""
+    """Ends your claim; the evidence gathered under it decides what is learned, unless finalizeDecision does."""
     place, tabs = await ctx.browser.targets.place(ctx.caller, p.target_id, ctx.evidence.tab)
     _check_named_claim(ctx, p, place)
     order = _order(ctx, p)

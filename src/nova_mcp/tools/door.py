@@ -12,7 +12,7 @@ from nova_mcp.tools.catalogue import BUNDLES, Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.names import canonical_name
 from nova_mcp.tools.publish import lean_schema, open_schema
-from nova_mcp.tools.spec import AgentParams, Params, Part, Result, ToolSpec, compact, maybe, tool
+from nova_mcp.tools.spec import RARE, AgentParams, Params, Part, Result, ToolSpec, compact, maybe, tool
 
 DEFAULT_BUNDLE = "browser_automation"
 
@@ -32,11 +32,11 @@ class ToolsBundleParams(AgentParams):
     bundle: str | None = Field(None, min_length=1, max_length=64)
     tool_name: str | None = Field(None, min_length=1, max_length=120)
     query: str | None = Field(None, min_length=1, max_length=200, description="what you want to do")
-    max_results: int = Field(20, ge=1, le=50)
-    include_descriptions: bool = False
-    include_input_schema: bool | None = None
-    include_unavailable: bool = True
-    include_catalog: bool = True
+    max_results: int = Field(20, ge=1, le=50, json_schema_extra=RARE)
+    include_descriptions: bool = Field(default=False, json_schema_extra=RARE)
+    include_input_schema: bool | None = Field(None, json_schema_extra=RARE)
+    include_unavailable: bool = Field(default=True, json_schema_extra=RARE)
+    include_catalog: bool = Field(default=True, json_schema_extra=RARE)
 
 
 class ShownTool(Part):

@@ -35,7 +35,7 @@ from nova_mcp.tools.groups import (
     OneElementParams,
 )
 from nova_mcp.tools.guarding import CallGuard
-from nova_mcp.tools.spec import TargetParams, maybe, tool, widened
+from nova_mcp.tools.spec import RARE, TargetParams, maybe, tool, widened
 
 SHOWN_VALUE = 200
 _SECRET_MS: Final = 2500
@@ -51,7 +51,7 @@ class TypeResult(ElementResult):
 class TypeParams(TargetParams, OneElementParams, ActParams, LeadingParams, DialogParams, ContractParams, DetailParams):
     text: str = Field(max_length=100_000)
     clear: bool = True
-    method: Literal["auto", "fill", "keys"] = "auto"
+    method: Literal["auto", "fill", "keys"] = Field("auto", json_schema_extra=RARE)
     press_enter: bool = False
 
 

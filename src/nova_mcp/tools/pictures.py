@@ -14,7 +14,7 @@ from nova_mcp.browser.screenshot import INLINE_LIMIT_BYTES, Region, Shot, ShotOp
 from nova_mcp.errors import NovaError
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import MaybeElementParams
-from nova_mcp.tools.spec import Image, PageResult, Params, Part, TargetParams, maybe, tool
+from nova_mcp.tools.spec import RARE, Image, PageResult, Params, Part, TargetParams, maybe, tool
 from nova_mcp.tools.times import utc
 
 BESIDE_LIMIT_S = 3.0
@@ -28,12 +28,12 @@ class RegionParams(Params):
 
 
 class CaptureParams(TargetParams, MaybeElementParams):
-    region: RegionParams | None = Field(None, description="{x,y,width,height} in page pixels")
+    region: RegionParams | None = Field(None, description="{x,y,width,height} in page pixels", json_schema_extra=RARE)
     full_page: bool = False
-    format: Literal["jpeg", "png"] = "jpeg"
-    quality: int = Field(60, ge=1, le=100)
+    format: Literal["jpeg", "png"] = Field("jpeg", json_schema_extra=RARE)
+    quality: int = Field(60, ge=1, le=100, json_schema_extra=RARE)
     max_width: int = Field(1024, ge=64, le=4096)
-    response_mode: Literal["inline", "reference"] = "inline"
+    response_mode: Literal["inline", "reference"] = Field("inline", json_schema_extra=RARE)
     highlight: bool = Field(default=False, description="frames the element, or all with their refs")
 
     @model_validator(mode="after")

@@ -53,13 +53,21 @@ def _lean(node: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
+# What a client assumes of a hint that is missing, by the protocol; every client pays for those that are there.
+_ASSUMED = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
+
+
 def annotations(effect: Effect, *, repeat_safe: bool) -> dict[str, bool]:
-    return {
-        "readOnlyHint": effect == "read",
+    """The hints of a tool; of those for tools that change something, the ones that nobody would assume."""
+    if effect == "read":
+        return {"readOnlyHint": True}
+    hints = {
+        "readOnlyHint": False,
         "destructiveHint": effect in ("act", "commit"),
         "idempotentHint": repeat_safe,
-        "openWorldHint": effect in ("read", "navigate", "act", "commit"),
+        "openWorldHint": effect in ("navigate", "act", "commit"),
     }
+    return {name: value for name, value in hints.items() if name == "readOnlyHint" or value != _ASSUMED[name]}
 
 
 def entry(spec: ToolSpec) -> dict[str, Any]:

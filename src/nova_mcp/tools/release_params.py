@@ -11,7 +11,7 @@ from nova_mcp.errors import InvalidParams
 from nova_mcp.journal.model import DecisionKind, JobType, StatName
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.groups import PRINTABLE
-from nova_mcp.tools.spec import Params, TargetParams
+from nova_mcp.tools.spec import RARE, Params, TargetParams
 
 PAYLOAD_BYTES = 16 * 1024
 
@@ -64,15 +64,19 @@ _FIGURES: Mapping[StatName, str] = {
 class TabReleaseParams(TargetParams):
     finalization_token: str | None = Field(None, min_length=1, max_length=200)
     finalize_decision: DecisionKind | None = Field(None, description="overrides Nova's own plan; needs the token")
-    finalize_reason_code: str | None = Field(None, max_length=64, pattern=PRINTABLE)
-    finalize_reason_text: str | None = Field(None, max_length=500, pattern=PRINTABLE)
-    coverage_exhausted: bool = False
-    coverage_exhausted_reason: str | None = Field(None, min_length=20, max_length=500, pattern=PRINTABLE)
-    finalize_outbox_job_type: JobType | None = Field(None, description="only with finalizeDecision commit")
-    finalize_outbox_payload: dict[str, JsonValue] | None = Field(
-        None, description="{scope, data} or {taskId, targetId, candidateIds}"
+    finalize_reason_code: str | None = Field(None, max_length=64, pattern=PRINTABLE, json_schema_extra=RARE)
+    finalize_reason_text: str | None = Field(None, max_length=500, pattern=PRINTABLE, json_schema_extra=RARE)
+    coverage_exhausted: bool = Field(default=False, json_schema_extra=RARE)
+    coverage_exhausted_reason: str | None = Field(
+        None, min_length=20, max_length=500, pattern=PRINTABLE, json_schema_extra=RARE
     )
-    finalize_stats: FinalizeStatsParams = Field(default_factory=FinalizeStatsParams)
+    finalize_outbox_job_type: JobType | None = Field(
+        None, description="only with finalizeDecision commit", json_schema_extra=RARE
+    )
+    finalize_outbox_payload: dict[str, JsonValue] | None = Field(
+        None, description="{scope, data} or {taskId, targetId, candidateIds}", json_schema_extra=RARE
+    )
+    finalize_stats: FinalizeStatsParams = Field(default_factory=FinalizeStatsParams, json_schema_extra=RARE)
 
     @model_validator(mode="after")
     def _job_and_payload(self) -> Self:

@@ -79,7 +79,7 @@ class SandboxCreateResult(Result):
 @tool(
     title="Create a sandbox",
     effect="write",
-    bundles=("browser_automation",),
+    bundles=("sandboxes",),
     gates=("policy.domain",),
     target="none",
     deadline_ms=lambda _: 30_000,
@@ -159,7 +159,7 @@ class SandboxListResult(Result):
         return "\n".join(entry.line() for entry in self.sandboxes)
 
 
-@tool(title="List sandboxes", effect="read", bundles=("browser_automation",), target="none")
+@tool(title="List sandboxes", effect="read", bundles=("sandboxes",), target="none")
 async def sandbox_list(ctx: ToolContext, p: SandboxListParams) -> SandboxListResult:
     """Lists your sandboxes, kept ones of earlier servers included, and the browser behind them."""
     browser, full = ctx.browser, p.output_detail == "full"
@@ -238,7 +238,7 @@ class SandboxDeleteResult(Result):
     downloads_removed: int
 
 
-@tool(title="Delete a sandbox", effect="write", bundles=("browser_automation",), target="none")
+@tool(title="Delete a sandbox", effect="write", bundles=("sandboxes",), target="none")
 async def sandbox_delete(ctx: ToolContext, p: SandboxDeleteParams) -> SandboxDeleteResult:
     """Closes a sandbox with all its tabs and removes its cookies, storage and downloads for good."""
     gone = await delete_sandbox(ctx.browser.targets, ctx.caller, p.sandbox_id)

@@ -32,7 +32,7 @@ class EvalResult(PageResult):
 @tool(
     title="Run JavaScript",
     effect="write",
-    bundles=("browser_automation",),
+    bundles=("page_reading",),
     gates=("claim.owner", "setup.shared_agent_id", "safety.perceive_first"),
     target="optional",
     deadline_ms=lambda p: p.timeout_ms + 10_000,

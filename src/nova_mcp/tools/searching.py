@@ -9,7 +9,7 @@ from nova_mcp.browser.searching import FoundText, SearchReport, SearchRequest
 from nova_mcp.browser.searching import search_text as search
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE
-from nova_mcp.tools.spec import PageResult, Part, TargetParams, maybe, tool
+from nova_mcp.tools.spec import RARE, PageResult, Part, TargetParams, maybe, tool
 
 MAX_URL = 300
 SHOWN_SELECTOR = 300
@@ -18,10 +18,10 @@ SHOWN_SELECTOR = 300
 class SearchTextParams(TargetParams):
     text: str = Field(min_length=1, max_length=500, pattern=PRINTABLE)
     match: Literal["contains", "exact", "starts_with", "regex"] = "contains"
-    case_sensitive: bool = False
+    case_sensitive: bool = Field(default=False, json_schema_extra=RARE)
     visible_only: bool = True
     max_results: int = Field(20, ge=1, le=200)
-    context_chars: int = Field(80, ge=0, le=400)
+    context_chars: int = Field(80, ge=0, le=400, json_schema_extra=RARE)
 
 
 class TextMatch(Part):
@@ -52,7 +52,7 @@ class SearchTextResult(PageResult):
         return "\n".join([" · ".join(head), *(match.line for match in self.matches)])
 
 
-@tool(title="Search text", effect="read", bundles=("page_reading",), deadline_ms=lambda _: 40_000)
+@tool(title="Search text", effect="read", bundles=("core", "page_reading"), deadline_ms=lambda _: 40_000)
 async def search_text(ctx: ToolContext, p: SearchTextParams) -> SearchTextResult:
     """Finds words anywhere on the page and gives a ref, a snippet and a selector for each place."""
     ctx.tab.require_ready()

@@ -22,7 +22,6 @@ from nova_mcp.tools.spec import tool, widened
 from nova_mcp.verification import templates
 from nova_mcp.verification.witness import FactHints
 
-BUNDLES = ("form_submission",)
 SWITCHING: frozenset[CommitKind] = frozenset({"switch_model", "switch_sandbox", "confirm", "submit"})
 LIST_POLL_S = 0.1
 
@@ -41,7 +40,7 @@ class SwitchModelParams(GuardedParams):
 @tool(
     title="Switch the model",
     effect="act",
-    bundles=BUNDLES,
+    bundles=("form_submission",),
     gates=ACTING_GATES,
     deadline_ms=lambda p: act_deadline(p) + 2 * p.timeout_ms + p.window_ms("select_option"),
     guards=lambda p: p.window_ms("select_option"),
@@ -67,7 +66,7 @@ class SwitchSandboxParams(GuardedParams):
 @tool(
     title="Switch the workspace",
     effect="act",
-    bundles=BUNDLES,
+    bundles=("form_submission", "sandboxes"),
     gates=ACTING_GATES,
     deadline_ms=lambda p: act_deadline(p) + 2 * p.timeout_ms + p.window_ms("select_option"),
     guards=lambda p: None if p.workspace is None else p.window_ms("select_option"),

@@ -11,7 +11,7 @@ from nova_mcp.browser.targets import TabQuery
 from nova_mcp.errors import InvalidParams, Status
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import OutputDetail
-from nova_mcp.tools.spec import AgentParams, Part, Result, TargetParams, maybe, tool
+from nova_mcp.tools.spec import RARE, AgentParams, Part, Result, TargetParams, maybe, tool
 from nova_mcp.tools.times import utc
 
 TabState = Literal["ready", "loading", "crashed", "lost", "stalled"]
@@ -19,8 +19,8 @@ TabState = Literal["ready", "loading", "crashed", "lost", "stalled"]
 
 class TabsParams(AgentParams):
     active_only: bool = False
-    sandbox_id: str | None = Field(None, pattern=r"^[A-Z]{1,6}$")
-    domain: str | None = Field(None, min_length=1, max_length=253)
+    sandbox_id: str | None = Field(None, pattern=r"^[A-Z]{1,6}$", json_schema_extra=RARE)
+    domain: str | None = Field(None, min_length=1, max_length=253, json_schema_extra=RARE)
     mine: bool = False
     output_detail: OutputDetail = "compact"
 

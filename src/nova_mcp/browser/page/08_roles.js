@@ -1,16 +1,16 @@
 // Roles: what the author declares where ARIA allows it, else what the HTML and SVG mappings give.
 const tokensOf = (text) => text.trim().split(/\s+/);
-const ARIA_ROLES = new Set(tokensOf(`
-  alert alertdialog application article banner blockquote button caption cell checkbox code columnheader combobox comment
-  complementary contentinfo definition deletion dialog document emphasis feed figure form generic grid gridcell group
-  heading img insertion link list listbox listitem log main mark marquee math menu menubar menuitem menuitemcheckbox
-  menuitemradio meter navigation none note option paragraph progressbar radio radiogroup region row rowgroup rowheader
-  scrollbar search searchbox sectionfooter sectionheader separator slider spinbutton status strong subscript suggestion
-  superscript switch tab table tablist tabpanel term textbox time timer toolbar tooltip tree treegrid treeitem`));
+const ARIA_ROLES = new Set(tokensOf(
+  "alert alertdialog application article banner blockquote button caption cell checkbox code columnheader combobox comment " +
+  "complementary contentinfo definition deletion dialog document emphasis feed figure form generic grid gridcell group " +
+  "heading img insertion link list listbox listitem log main mark marquee math menu menubar menuitem menuitemcheckbox " +
+  "menuitemradio meter navigation none note option paragraph progressbar radio radiogroup region row rowgroup rowheader " +
+  "scrollbar search searchbox sectionfooter sectionheader separator slider spinbutton status strong subscript suggestion " +
+  "superscript switch tab table tablist tabpanel term textbox time timer toolbar tooltip tree treegrid treeitem"));
 const ROLE_SYNONYMS = new Map([["image", "img"], ["presentation", "none"], ["directory", "list"]]);
-const CONTENT_NAMED = new Set(tokensOf(`
-  button cell checkbox columnheader comment gridcell heading label link menuitem menuitemcheckbox menuitemradio option
-  radio row rowheader switch tab tooltip treeitem`));
+const CONTENT_NAMED = new Set(tokensOf(
+  "button cell checkbox columnheader comment gridcell heading label link menuitem menuitemcheckbox menuitemradio option " +
+  "radio row rowheader switch tab tooltip treeitem"));
 const INTERACTIVE = new Set([
   "button", "link", "textbox", "searchbox", "checkbox", "radio", "combobox", "listbox", "option", "slider",
   "spinbutton", "switch", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "treeitem",
@@ -19,9 +19,9 @@ const CONTROLS = new Set([
   "textbox", "searchbox", "checkbox", "radio", "combobox", "listbox", "slider", "spinbutton", "switch",
 ]);
 // Roles of mere text: an element made to be pressed hides behind them.
-const PLAIN_ROLES = new Set(tokensOf(`
-  generic none paragraph code deletion insertion emphasis strong mark subscript superscript time term definition
-  blockquote figure caption cell gridcell columnheader rowheader rowgroup math`));
+const PLAIN_ROLES = new Set(tokensOf(
+  "generic none paragraph code deletion insertion emphasis strong mark subscript superscript time term definition " +
+  "blockquote figure caption cell gridcell columnheader rowheader rowgroup math"));
 
 const INPUT_ROLES = new Map(Object.entries({
   button: "button", submit: "button", reset: "button", image: "button", checkbox: "checkbox", radio: "radio",
@@ -47,10 +47,10 @@ const inputRole = (el) => {
 
 // -- what an author may take away or claim
 
-const GLOBAL_ARIA = tokensOf(`
-  aria-atomic aria-busy aria-controls aria-current aria-describedby aria-description aria-details aria-dropeffect
-  aria-flowto aria-grabbed aria-keyshortcuts aria-label aria-labelledby aria-live aria-owns aria-relevant
-  aria-roledescription`);
+const GLOBAL_ARIA = tokensOf(
+  "aria-atomic aria-busy aria-controls aria-current aria-describedby aria-description aria-details aria-dropeffect " +
+  "aria-flowto aria-grabbed aria-keyshortcuts aria-label aria-labelledby aria-live aria-owns aria-relevant " +
+  "aria-roledescription");
 const FOCUSABLE = "a[href],area[href],button:enabled,input:enabled:not([type=hidden]),select:enabled,textarea:enabled,summary,iframe,[tabindex],[contenteditable]:not([contenteditable=false i])";
 // An element that can be focused, or says more about itself, cannot be taken out of sight by a role.
 const keepsItsRole = (el) => matches(el, FOCUSABLE) || GLOBAL_ARIA.some((name) => hasAttribute(el, name));
