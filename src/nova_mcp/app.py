@@ -36,6 +36,7 @@ from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.catalogue import load_catalogue
+from nova_mcp.tools.context import Memory
 from nova_mcp.verification.coordinator import Coordinator
 from nova_mcp.verification.goal_store import renew_after_act
 from nova_mcp.verification.goals import Goals
@@ -169,7 +170,9 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         catalogue=catalogue,
         recorder=recorder,
         browser=browser,
-        verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
+        memory=Memory(
+            verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
+        ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),
         listed=catalogue.listed(settings.tools),

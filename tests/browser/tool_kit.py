@@ -18,6 +18,7 @@ from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.tools.catalogue import catalogue_of
+from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
 from nova_mcp.verification.coordinator import Coordinator
 from nova_mcp.verification.goals import Goals
@@ -67,7 +68,7 @@ async def tool_kit(
             catalogue=catalogue,
             recorder=recorder,
             browser=browser,
-            verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports)),
+            memory=Memory(verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports))),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),
             listed=catalogue.listed("core"),

@@ -41,11 +41,10 @@ from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools import PREFIX
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.catalogue import Catalogue
-from nova_mcp.tools.context import CallInfo, StepAnswer, StepCall, ToolContext
+from nova_mcp.tools.context import CallInfo, Memory, StepAnswer, StepCall, ToolContext
 from nova_mcp.tools.door import CallParams, no_such_tool
 from nova_mcp.tools.names import DOOR, canonical_name
 from nova_mcp.tools.spec import AGENT_ID, AgentParams, GateId, Params, Result, TargetParams, ToolSpec
-from nova_mcp.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ class Parts:
     catalogue: Catalogue
     recorder: Recorder
     browser: Browser
-    verifier: Verifier
+    memory: Memory
     secrets: SecretStore
     admission: Admission
     listed: Collection[str]
@@ -276,7 +275,7 @@ class Pipeline:
             settings=parts.settings,
             browser=parts.browser,
             catalogue=parts.catalogue,
-            verifier=parts.verifier,
+            memory=parts.memory,
             secrets=parts.secrets,
         )
 
@@ -294,7 +293,7 @@ class Pipeline:
         tab = envelope.evidence.tab
         if tab is None or (window_ms := spec.guards(params)) is None:
             return nullcontext()
-        return self._parts.verifier.coordinator.reserved(tab.target_id, envelope.call_id, window_ms)
+        return self._parts.memory.verifier.coordinator.reserved(tab.target_id, envelope.call_id, window_ms)
 
     def _turn(self, spec: ToolSpec, request: CallRequest, envelope: Envelope) -> AbstractAsyncContextManager[None]:
         """Changes stay out while a sequence is between two of its steps; the steps themselves are in already."""

@@ -96,6 +96,13 @@ class CallInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """What Nova remembers by, one keeper per subsystem."""
+
+    verifier: "Verifier"
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """Handed to every tool; eight fields at most."""
 
@@ -105,8 +112,12 @@ class ToolContext:
     settings: Settings
     browser: "Browser"
     catalogue: "Catalogue"
-    verifier: "Verifier"
+    memory: Memory
     secrets: "SecretStore"
+
+    @property
+    def verifier(self) -> "Verifier":
+        return self.memory.verifier
 
     @property
     def caller(self) -> Caller:
