@@ -74,7 +74,7 @@ async def test_since_rev_tells_what_came_changed_and_went(tab, site):
     assert told.elements == ()
     assert told.rev == first.rev + 1
     still = await perceive(tab, PerceiveRequest(since_rev=told.rev), PORTS)
-    assert "nothing changed" in still.text()
+    assert "no element changed" in still.text()
 
 
 async def test_since_rev_without_a_past_gives_everything_and_says_why(tab, site):

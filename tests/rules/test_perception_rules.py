@@ -239,7 +239,7 @@ def test_a_delta_names_what_is_gone_by_the_ref_it_had():
     assert report.delta.removed == ('e1 button "Save"',)
     assert '- e1 button "Save"' in report.text().split("\n")
     still = compose_delta(view, view.snapshot, changes(view.snapshot, view.snapshot), "summary", 400)
-    assert "nothing changed" in still.text()
+    assert "no element changed" in still.text()
 
 
 # -- order, shares, modes

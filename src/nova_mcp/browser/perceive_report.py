@@ -222,7 +222,7 @@ def _delta_lines(report: PerceiveReport) -> Iterator[str]:
         yield from (f"~ {line}" for line in delta.changed)
         yield from (f"- {line}" for line in delta.removed)
         if not (delta.added or delta.changed or delta.removed) and not _left_out(report):
-            yield "nothing changed"
+            yield "no element changed"
 
 
 def _left_out(report: PerceiveReport) -> bool:

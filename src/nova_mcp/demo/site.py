@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 
-PAGES = {"/": "shop.html", "/covered": "covered.html", "/checkout": "checkout.html", "/profile": "profile.html"}
+PAGES = {
+    "/": "shop.html",
+    "/covered": "covered.html",
+    "/checkout": "checkout.html",
+    "/profile": "profile.html",
+    "/news": "news.html",
+}
 ORDER = "/api/order"
 # Accepts nothing, whatever the page says about it.
 BROKEN = "/api/profile"

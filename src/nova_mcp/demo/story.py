@@ -38,7 +38,7 @@ class Stage:
     chapters: list[Chapter]
     say: Say
 
-    async def call(self, tool: str, **arguments: Any) -> tuple[dict[str, Any], str]:
+    async def call(self, tool: str, /, **arguments: Any) -> tuple[dict[str, Any], str]:
         answer = await self.client.call_tool(f"nova.{tool}", arguments)
         text = "".join(block.text for block in answer.content if block.type == "text")
         return answer.structured_content or {}, text
@@ -114,6 +114,33 @@ async def _not_believed(stage: Stage) -> None:
     stage.tell("a page that says saved when the server refused", text.splitlines()[0], expected=right)
 
 
+async def _unasked(stage: Stage) -> None:
+    await stage.call("navigate", url=stage.site.base_url + "/news")
+    seen, _ = await stage.call("perceive")
+    kinds = [blocker["kind"] for blocker in seen.get("blockers", [])]
+    gone, text = await stage.call("dismiss_blockers")
+    rejected, accepted = (stage.site.received[f"POST /api/consent/{choice}"] for choice in ("rejected", "accepted"))
+    right = kinds == ["consent"] and gone.get("consentChoice") == "rejected" and (rejected, accepted) == (1, 0)
+    stage.tell("a cookie banner", text.splitlines()[0], expected=right)
+    found, _ = await stage.call("call", tool="extract_table", args={})
+    rows = found.get("tables", [{}])[0].get("rows", [])
+    stage.tell("a table, as rows", str(rows), expected=rows == [["Kettle", "12", "29.00"], ["Lamp", "3", "18.50"]])
+
+
+async def _not_disturbed(stage: Stage) -> None:
+    mine, _ = await stage.call("tab_claim")
+    tab = mine.get("targetId", "")
+    refused, _ = await stage.call("click_selector", agentId="visitor", targetId=tab, selector="#alert")
+    right = refused.get("reasonCode") == "claim.owner_mismatch" and refused.get("actionDispatched") is not True
+    stage.tell("a tab that belongs to another agent", str(refused.get("message")), expected=right)
+    before, _ = await stage.call("perceive", targetId=tab)
+    await stage.call("click_selector", targetId=tab, selector="#alert")
+    _, text = await stage.call("perceive", targetId=tab, sinceRev=before.get("rev"))
+    stage.tell("only what changed", text.splitlines()[-1], expected="Never mind" in text)
+    done, text = await stage.call("tab_release", targetId=tab)
+    stage.tell("and released", text.splitlines()[0], expected=done.get("released") is True)
+
+
 async def _bad_input(stage: Stage) -> None:
     wrong, _ = await stage.call("navigate", url="javascript:alert(1)")
     stage.tell(
@@ -130,6 +157,8 @@ SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     _not_bought,
     _ordered_once,
     _not_believed,
+    _unasked,
+    _not_disturbed,
     _bad_input,
 )
 
