@@ -89,8 +89,21 @@ async def tab_claim(ctx: ToolContext, p: TabClaimParams) -> TabClaimResult:
     token overrides the learning decision at release."""
     place, tabs = await ctx.browser.targets.place(ctx.caller, p.target_id, ctx.evidence.tab)
     told = await ctx.browser.claims.claim(_wish(ctx, p, place), tabs)
+    await _require_standing(ctx, place)
     ctx.evidence.task_id = told.claim.task_id
     return TabClaimResult.model_validate(dict(claim_part(told)))
+
+
+async def _require_standing(ctx: ToolContext, place: Place) -> None:
+    """What was claimed may have gone while the claim was written down; nobody holds what is not there."""
+    targets = ctx.browser.targets
+    if place.whole_sandbox:
+        if targets.sandboxes.get(ctx.caller.principal, place.sandbox_id) is None:
+            ctx.browser.claims.gone(place.sandbox_id, "sandbox_deleted")
+            await targets.require_sandbox(ctx.caller, place.sandbox_id)
+    elif targets.find(ctx.caller, place.target_id) is None:
+        ctx.browser.claims.gone(place.target_id, "tab_closed")
+        raise await targets.unknown_tab(ctx.caller, place.target_id)
 
 
 def _wish(ctx: ToolContext, p: TabClaimParams, place: Place) -> Wish:
