@@ -1,6 +1,8 @@
 """Claims: take a tab or sandbox as a work context of one's own, and let it go with a decision about its learning."""
 
-from typing import Literal
+import json
+from collections.abc import Mapping
+from typing import Literal, cast
 
 from pydantic import Field, JsonValue
 
@@ -144,6 +146,12 @@ def kept_text(ctx: ToolContext, text: str | None) -> str | None:
     return hide_claim_tokens(ctx.secrets.redactor.text(text.encode("utf-8", "replace").decode("utf-8")))
 
 
+def kept_json(ctx: ToolContext, sent: Mapping[str, Json]) -> dict[str, Json]:
+    """The same for a whole object; a token is plain letters and digits, so replacing one leaves JSON whole."""
+    clean = json.dumps(ctx.secrets.redactor.json(dict(sent)))
+    return cast(dict[str, Json], json.loads(hide_claim_tokens(clean)))
+
+
 # -- tab_release
 
 
@@ -235,16 +243,16 @@ def _check_named_claim(ctx: ToolContext, p: TabReleaseParams, place: Place) -> N
 
 
 def _order(ctx: ToolContext, p: TabReleaseParams) -> FinalizeOrder:
-    payload: Json = None if p.finalize_outbox_payload is None else ctx.secrets.redactor.json(p.finalize_outbox_payload)
+    payload = None if p.finalize_outbox_payload is None else kept_json(ctx, p.finalize_outbox_payload)
     return FinalizeOrder(
         decision=p.finalize_decision,
         reason_code=kept_text(ctx, p.finalize_reason_code),
         reason_text=kept_text(ctx, p.finalize_reason_text),
         job_type=p.finalize_outbox_job_type,
-        payload=payload if isinstance(payload, dict) else None,
+        payload=payload,
         claimed=p.finalize_stats.claimed(),
         coverage_exhausted=p.coverage_exhausted,
-        coverage_reason=p.coverage_exhausted_reason,
+        coverage_reason=kept_text(ctx, p.coverage_exhausted_reason),
     )
 
 
