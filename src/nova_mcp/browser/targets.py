@@ -135,7 +135,7 @@ class Targets:
 
     def used(self, owner: Owner, connection: str | None, tab: Tab) -> None:
         """A call worked in a tab; connections that can't be told apart are left out."""
-        if connection is not None:
+        if connection is not None and self._tabs.get(tab.target_id) is tab:
             use = turns.Use(connection, tab.target_id, self._ports.clock.now_ms())
             self._turns[owner] = turns.used(self._turns.get(owner, turns.Turns()), use)
 
