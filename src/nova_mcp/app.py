@@ -10,6 +10,7 @@ import anyio
 import anyio.to_thread
 
 from nova_mcp import __version__
+from nova_mcp.browser import claim_retention
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claim_store import claims_of_ended_servers
 from nova_mcp.browser.journal import targets_of_ended_servers
@@ -181,6 +182,10 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         db,
         ports.clock,
         retention_policy(settings.retention),
-        chores=[forgetting(settings.retention.transition_days)],
+        chores=[
+            forgetting(settings.retention.transition_days),
+            claim_retention.forgetting(settings.retention.claim_days),
+        ],
+        holding=claim_retention.claim_holds,
     )
     return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run])

@@ -115,6 +115,25 @@ def host_matches(host: str, patterns: tuple[str, ...]) -> bool:
     return False
 
 
+def unfindable_hosts(policy: NavigationPolicy) -> str | None:
+    """The host lists in the words of the browser's own name lookup, which also stops what no request filter sees.
+
+    It knows names only: addresses of the sixth version are left out, and an allowed name wins over a denied one.
+    """
+    rules = [f"MAP {name} ~NOTFOUND" for name in _lookup_names(policy.deny_hosts)]
+    if policy.allow_hosts:
+        rules.append("MAP * ~NOTFOUND")
+        rules += [f"EXCLUDE {name}" for name in _lookup_names(policy.allow_hosts)]
+    return ",".join(rules) or None
+
+
+def _lookup_names(patterns: tuple[str, ...]) -> list[str]:
+    """Each with and without the dot that ends a full name: to the browser they are two."""
+    parsed = [found for pattern in patterns if (found := _host_pattern(pattern)) is not None and ":" not in found[1]]
+    names = [f"*.{domain}" if below else domain for below, domain in parsed]
+    return [spelled for name in names for spelled in (name, f"{name}.")]
+
+
 def _judge_host(host: str, policy: NavigationPolicy) -> Denied | None:
     if host_matches(host, policy.deny_hosts):
         return Denied(

@@ -282,7 +282,8 @@ class _Redactor:
                 result["…"] = f"{len(value) - index} more"
                 break
             key = raw_key if isinstance(raw_key, str) else f"<{type(raw_key).__name__}>"
-            name = cut_text(_encodable(self.secrets(key[:_MAX_SCANNED_CHARS])), _MAX_KEY_CHARS)
+            clean = hide_claim_tokens(_encodable(self.secrets(key[:_MAX_SCANNED_CHARS])))
+            name = cut_text(clean, _MAX_KEY_CHARS)
             if key in self.sensitive_fields or is_sensitive_key(key):
                 result[name] = self.sensitive(key, item)
             elif self.known_fields is not None and key not in self.known_fields and isinstance(item, str | list):

@@ -139,3 +139,40 @@ def test_a_damaged_file_is_moved_aside_and_said_loudly(tmp_path: Path, text: str
     assert not path.exists()
     assert len(list(path.parent.glob("state.json.corrupt-*"))) == 1
     assert "damaged" in caplog.text
+
+
+def _drafts(folder):
+    return sorted(path.name for path in folder.rglob(".state.json.*"))
+
+
+def test_what_a_killed_save_left_behind_goes_when_the_sandbox_is_taken_up(tmp_path):
+    files = KeptFiles(tmp_path)
+    files.write(KeptState("a" * 32, "A", "local", 1, 1))
+    kept = tmp_path / "sandboxes" / ("a" * 32)
+    never = tmp_path / "sandboxes" / ("b" * 32)
+    never.mkdir()
+    for folder in (kept, never):
+        (folder / ".state.json.deadbeef").write_text("half a jar")
+    taken = files.take()
+    assert isinstance(taken, Taken)
+    assert taken.state is not None
+    assert _drafts(tmp_path) == []
+    taken.hold.release()
+
+
+def test_the_draft_of_a_sandbox_that_another_server_is_writing_stays(tmp_path):
+    files = KeptFiles(tmp_path)
+    other = files.hold_new("c" * 32)
+    files.write(KeptState("c" * 32, "C", "local", 1, 1, first=False))
+    (tmp_path / "sandboxes" / ("c" * 32) / ".state.json.deadbeef").write_text("in the making")
+    first = files.take()
+    assert _drafts(tmp_path) == [".state.json.deadbeef"]
+    assert isinstance(files.take_other("c" * 32), HeldBy)
+    assert _drafts(tmp_path) == [".state.json.deadbeef"]
+    other.release()
+    taken = files.take_other("c" * 32)
+    assert isinstance(taken, Taken)
+    assert _drafts(tmp_path) == []
+    taken.hold.release()
+    assert isinstance(first, Taken)
+    first.hold.release()

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nova_mcp.browser.guard import judge_socket_url
 from nova_mcp.policy import (
     LOOKALIKE,
     Allowed,
@@ -14,6 +15,7 @@ from nova_mcp.policy import (
     judge_address,
     judge_file_path,
     judge_url,
+    unfindable_hosts,
 )
 
 # How long an example takes says nothing on a busy machine.
@@ -213,3 +215,30 @@ def test_every_text_gets_a_verdict_of_one_printable_line(text: str):
 def test_private_host_is_refused_whatever_follows(host: str, tail: str):
     verdict = judge_url(f"http://{host}/{tail}", NavigationPolicy(private_network="deny"))
     assert isinstance(verdict, Denied)
+
+
+def test_host_lists_are_told_to_the_browser_s_own_lookup() -> None:
+    denied = NavigationPolicy(deny_hosts=("Bad.example", "*.ads.example", "[::1]"))
+    assert unfindable_hosts(denied) == (
+        "MAP bad.example ~NOTFOUND,MAP bad.example. ~NOTFOUND,MAP *.ads.example ~NOTFOUND,MAP *.ads.example. ~NOTFOUND"
+    )
+    allowed = NavigationPolicy(allow_hosts=("good.example",))
+    assert unfindable_hosts(allowed) == "MAP * ~NOTFOUND,EXCLUDE good.example,EXCLUDE good.example."
+    assert unfindable_hosts(NavigationPolicy()) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("ws://good.example/chat", True),
+        ("wss://good.example/chat", True),
+        ("WSS://bad.example/chat", False),
+        ("ws://192.168.1.1/", False),
+        ("ws://127.0.0.1:4444/", False),
+        ("ftp://good.example/", False),
+        ("ws:", False),
+    ],
+)
+def test_a_socket_goes_where_a_page_of_its_address_may(url: str, allowed: bool) -> None:
+    policy = NavigationPolicy(deny_hosts=("bad.example",), own_ports=frozenset({4444}))
+    assert isinstance(judge_socket_url(url, policy), Allowed) is allowed

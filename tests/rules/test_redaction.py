@@ -269,3 +269,9 @@ def test_an_argument_that_names_an_address_loses_its_values_whatever_it_looks_li
 )
 def test_a_card_number_is_known_by_its_check_digit(text: str, card: bool) -> None:
     assert is_card_number(text) is card
+
+
+def test_a_claim_s_token_is_hidden_where_it_serves_as_a_key() -> None:
+    token = "fin_" + "0a" * 24
+    kept = json.dumps(redact_arguments({"payload": {token: {"inner": {token: 1}}}, token: True}, secrets={}))
+    assert token not in kept

@@ -475,3 +475,40 @@ def test_the_first_end_of_a_claim_stands(db):
     assert (stored.decision, stored.decided_at_ms) == (Decision("skip", "auto", "context_expired"), 2)
     assert db.read_sync(finalize_store.job_of, "claim_1") is None
     assert db.read_sync(finalize_store.conclusion_of, "claim_2") is None
+
+
+async def test_closing_a_tab_waits_its_turn_and_then_leaves_what_somebody_else_took_over(claims, db):
+    told = await taken(claims)
+    tab = Tab()
+    async with anyio.create_task_group() as group, claims._alone(ADA):
+        refused: list[ClaimHeld] = []
+
+        async def close() -> None:
+            with pytest.raises(ClaimHeld) as caught:
+                await claims.finish(ADA, tab)
+            refused.append(caught.value)
+
+        group.start_soon(close)
+        await anyio.wait_all_tasks_blocked()
+        # As a reclaim that was ahead in the queue leaves it.
+        claims._claims["tab_1"] = replace(told.claim, owner=BOB, task_id="claim_of_bob")
+    assert [error.reason_code for error in refused] == ["claim.owner_mismatch"]
+    assert claims.over(TAB) is not None
+    assert rows(db, finalize_decision) == []
+
+
+async def test_renewals_that_could_not_be_written_are_written_later(claims, db, world):
+    await taken(claims)
+    world.now += 60_000
+    claims.touched(Tab(), ADA, take=False)
+
+    class Away:
+        async def write(self, *_):
+            raise StoreUnavailable("down")
+
+    claims._db, there = Away(), claims._db
+    with pytest.raises(StoreUnavailable):
+        await claims.settle()
+    claims._db = there
+    await claims.settle()
+    assert the_row(db)["expires_at_ms"] == world.now + 120_000

@@ -3,13 +3,14 @@
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import anyio
 
 from nova_mcp.browser import claim_store
+from nova_mcp.browser.claim_endings import ClaimEndings, Learning, no_learn_mode
 from nova_mcp.browser.claim_store import ClaimEnd, Closing, EndedClaim, Taking, context_of
 from nova_mcp.browser.claims import (
     MOST_CLAIMS,
@@ -44,18 +45,13 @@ from nova_mcp.browser.claims import (
     wrong_token,
 )
 from nova_mcp.clock import Ports
-from nova_mcp.errors import CoverageNotMet, InvalidParams, Unavailable
 from nova_mcp.journal.model import Conclusion, Coverage, FinalizeOrder, WorkContext
-from nova_mcp.journal.rules import NOTHING_LEARNED, conclude, judge_coverage
 from nova_mcp.observation.model import Caller
 from nova_mcp.redaction import CLAIM_TOKEN_PREFIX
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 
 TOKEN_CHARS = 48
-AGAIN_MS = 1_000
-
-Learning = Callable[[WorkContext], Coverage | None]
 
 
 class Leased(Protocol):
@@ -94,10 +90,6 @@ class NothingHeld:
     ended: EndedClaim | None
 
 
-def no_learn_mode(context: WorkContext) -> Coverage | None:
-    return None
-
-
 class ClaimBook:
     """Claims live in memory, because tabs do; the journal explains them to later servers.
 
@@ -114,14 +106,12 @@ class ClaimBook:
         self._ports = ports
         self._db = db
         self._server_id = server_id
-        self._learning = learning
+        self._ends = ClaimEndings(ports, db, learning)
         self._claims: dict[str, Claim] = {}
         self._homes: dict[str, str] = {}
         self._words: dict[Owner, list[Reclaimed]] = {}
         self._changing: dict[str, anyio.Lock] = {}
         self._prolonged: set[str] = set()
-        self._expired: list[Claim] = []
-        self._closings: list[Closing] = []
         self._key: bytes | None = None
 
     # -- looking
@@ -182,10 +172,10 @@ class ClaimBook:
         claim = self._claims.pop(target_id, None)
         if claim is None:
             return
-        if not is_live(claim, self._now()):
-            self._expired.append(claim)
+        if is_live(claim, self._now()):
+            self._ends.gone(claim, reason)
         else:
-            self._closings.append(self._closing(claim, reason, FinalizeOrder()))
+            self._ends.lapsed(claim)
 
     def touched(self, tab: Leased, owner: Owner, *, take: bool) -> None:
         """A call by somebody on a tab: it renews what is theirs; one that changes the tab takes it while it is free."""
@@ -307,8 +297,8 @@ class ClaimBook:
                 case WrongToken():
                     raise wrong_token(place)
                 case Releasable(claim, authorization):
-                    coverage = self._covered(claim, order)
-                    conclusion = await self._close(self._closing(claim, "released", order))
+                    coverage = self._ends.require_coverage(claim, order)
+                    conclusion = await self._close(self._ends.closing(claim, "released", order))
                     for tab in tabs:
                         if tab.lease is not None and tab.lease.owner == owner:
                             tab.lease = None
@@ -317,68 +307,22 @@ class ClaimBook:
     async def finish(self, owner: Owner, tab: Leased) -> Conclusion | None:
         """Finalize the claim on a tab that is about to be closed, by Nova's own plan; None without one."""
         async with self._alone(owner):
+            # While this waited for its turn somebody else may have taken the tab over.
+            if (foreign := may_mutate(self.lease_on(tab), owner, self._now())) is not None:
+                raise held_by_other(foreign, owner[1])
             claim = self._claims.get(tab.target_id)
             if claim is None or not is_live(claim, self._now()):
                 return None
-            coverage = self._learning(context_of(claim))
-            met = coverage is None or coverage.floors_met
-            return await self._close(replace(self._closing(claim, "tab_closed", FinalizeOrder()), floors_met=met))
-
-    def _covered(self, claim: Claim, order: FinalizeOrder) -> Coverage | None:
-        coverage = self._learning(context_of(claim))
-        match judge_coverage(coverage, order):
-            case "reason_required":
-                raise InvalidParams(
-                    "learn.coverage_reason_required",
-                    "coverageExhausted needs coverageExhaustedReason while Learn Mode is unfinished.",
-                    "Say in 20 to 500 characters why the rest can't be covered.",
-                )
-            case "not_met" if coverage is not None:
-                raise CoverageNotMet(
-                    "learn.coverage_not_met",
-                    "Learn Mode has not covered what it asked for, so the claim stays.",
-                    "Cover the rest, or release with coverageExhausted and a reason.",
-                    stage="precondition",
-                    details={
-                        "taskId": claim.task_id,
-                        "releaseState": "blocked",
-                        "required": dict(coverage.required),
-                        "current": dict(coverage.current),
-                    },
-                )
-        return coverage
-
-    def _closing(self, claim: Claim, reason: ClaimEnd, order: FinalizeOrder) -> Closing:
-        return Closing(claim, reason, order, f"job_{self._ports.ids.token(8)}", self._now())
+            return await self._close(self._ends.closing(claim, "tab_closed", FinalizeOrder()))
 
     async def _close(self, closing: Closing) -> Conclusion:
-        try:
-            with anyio.CancelScope(shield=True):
-                conclusion = await self._write_closing(closing)
-                self._claims.pop(closing.claim.target_id, None)
-        except StoreUnavailable as failure:
-            raise Unavailable(
-                "claim.finalize_failed",
-                f"The claim could not be finalized and stays yours: {failure.message}",
-                "Release it again in a moment.",
-                stage="dispatch",
-                retry_after_ms=AGAIN_MS,
-                details={"taskId": closing.claim.task_id, "targetId": closing.claim.target_id},
-            ) from failure
+        with anyio.CancelScope(shield=True):
+            conclusion = await self._ends.write(closing)
+            self._claims.pop(closing.claim.target_id, None)
         return conclusion
 
-    async def _write_closing(self, closing: Closing) -> Conclusion:
-        if self._db is None:
-            return conclude(
-                closing.context, closing.order, NOTHING_LEARNED, closing.job_id, floors_met=closing.floors_met
-            )
-        before_commit = partial(self._ports.faults.hit, "claim.before_commit")
-        return await self._db.write(claim_store.claim_closed, closing, before_commit)
-
     async def last_ended(self, owner: Owner, place: Place) -> EndedClaim | None:
-        if self._db is None:
-            return None
-        return await self._db.read(claim_store.last_ended, owner, (place.target_id, place.sandbox_id))
+        return await self._ends.last(owner, place)
 
     # -- background care
 
@@ -387,21 +331,18 @@ class ClaimBook:
         await self._settle_ended()
         keys, self._prolonged = self._prolonged, set()
         claims = [self._claims[key] for key in keys if key in self._claims]
-        if claims and self._db is not None:
+        if not claims or self._db is None:
+            return
+        try:
             await self._db.write(claim_store.claims_renewed, claims)
+        except StoreUnavailable:
+            self._prolonged |= keys
+            raise
 
     async def _settle_ended(self) -> None:
         for claim in lapsed(self._claims, self._now()):
-            self._expired.append(self._claims.pop(claim.target_id))
-        expired, closings = tuple(self._expired), tuple(self._closings)
-        if self._db is not None:
-            if expired:
-                await self._db.write(claim_store.claims_expired, expired)
-            for closing in closings:
-                await self._write_closing(closing)
-        # Kept until written: a store that is away for a while must not make a claim's end unknown.
-        self._expired = [claim for claim in self._expired if claim not in expired]
-        self._closings = [closing for closing in self._closings if closing not in closings]
+            self._ends.lapsed(self._claims.pop(claim.target_id))
+        await self._ends.settle()
 
     def _alone(self, owner: Owner) -> anyio.Lock:
         return self._changing.setdefault(owner[0], anyio.Lock())

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
-from playwright.async_api import BrowserContext, Error, Frame, Page, Response, Route
+from playwright.async_api import BrowserContext, Error, Frame, Page, Response, Route, WebSocketRoute
 
 from nova_mcp.browser.channel import PageChannel
 from nova_mcp.hosts import is_ip
@@ -22,6 +22,8 @@ from nova_mcp.policy import (
 from nova_mcp.urls import page_host, page_origin, page_port
 
 BLANK = "about:blank"
+# What a socket's script is told: the other side does not want it.
+SOCKET_REFUSED = 1008
 # A new process may have to start for the empty page.
 BLANK_MS = 8000
 BLANK_RETRY_S = 0.05
@@ -46,6 +48,13 @@ def judge_target(url: str, policy: NavigationPolicy) -> Verdict:
     return judge_url(url, policy)
 
 
+def judge_socket_url(url: str, policy: NavigationPolicy) -> Verdict:
+    """A socket goes where the page of the same address may."""
+    scheme, colon, rest = url.partition(":")
+    web = {"ws": "http", "wss": "https"}.get(scheme.lower())
+    return judge_url(f"{web}{colon}{rest}" if web else url, policy)
+
+
 async def filter_requests(context: BrowserContext, policy: NavigationPolicy) -> None:
     """Judge everything the pages of a context ask for, frames of other processes included, before it leaves."""
 
@@ -62,7 +71,20 @@ async def filter_requests(context: BrowserContext, policy: NavigationPolicy) -> 
             # The page is gone, and with it whatever it asked for.
             return
 
+    async def judge_socket(socket: WebSocketRoute) -> None:
+        verdict = judge_socket_url(socket.url, policy)
+        if isinstance(verdict, Allowed):
+            socket.connect_to_server()
+            return
+        try:
+            await socket.close(code=SOCKET_REFUSED, reason="not allowed")
+        except Error:
+            return
+
     await context.route("**/*", judge)
+    # Sockets pass no request filter. Those that a worker opens are not seen here either: only names that the browser
+    # itself was told not to find are kept from it.
+    await context.route_web_socket("**/*", judge_socket)
 
 
 class NavigationGuard:

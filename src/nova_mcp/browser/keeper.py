@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 SAVE_EVERY_MS = 30_000
 SAVE_S = 10.0
 CLOSING_SAVE_S = 2.0
+# A commit must not wait long for a page that does not answer; its cookies are written in any case.
+COMMIT_SAVE_S = 1.0
 
 
 def is_due(last_ms: int, now_ms: int) -> bool:

@@ -5,6 +5,7 @@ import logging
 import os
 import secrets
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ FOLDER = "sandboxes"
 STATE_FILE = "state.json"
 FIRST_LOCK = "first.lock"
 LOCK_FILE = "lock"
+_DRAFT = f".{STATE_FILE}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,17 @@ class KeptFiles:
                 return other
             case hold:
                 try:
+                    self._clear_first_drafts()
                     return Taken(hold, self._newest())
                 except BaseException:
                     hold.release()
                     raise
+
+    def _clear_first_drafts(self) -> None:
+        """Whoever holds the first sandbox is the only one to write it; the others have locks of their own."""
+        for folder in self._folder.glob("*/"):
+            if not (folder / LOCK_FILE).exists():
+                _clear_drafts(folder)
 
     def _newest(self) -> KeptState | None:
         found = [state for path in self._paths() if (state := self._read(path)) is not None]
@@ -88,6 +97,7 @@ class KeptFiles:
             case HeldBy() as other:
                 return other
             case hold:
+                _clear_drafts(folder)
                 state = self._read(folder / STATE_FILE) if (folder / STATE_FILE).exists() else None
                 if state is None:
                     hold.release()
@@ -120,7 +130,7 @@ class KeptFiles:
         folder = self._folder / state.sandbox_ref
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / STATE_FILE
-        draft = folder / f".{STATE_FILE}.{secrets.token_hex(4)}"
+        draft = folder / f"{_DRAFT}{secrets.token_hex(4)}"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -141,3 +151,10 @@ class KeptFiles:
 
     def remove(self, sandbox_ref: str) -> None:
         shutil.rmtree(self._folder / sandbox_ref, ignore_errors=True)
+
+
+def _clear_drafts(folder: Path) -> None:
+    """Remove what a server that was killed in the middle of a save left behind: it holds the whole jar."""
+    for draft in folder.glob(f"{_DRAFT}*"):
+        with suppress(OSError):
+            draft.unlink()

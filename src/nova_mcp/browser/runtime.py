@@ -29,9 +29,10 @@ from nova_mcp.browser.remote import connect, node_lost, shown_endpoint
 from nova_mcp.browser.sandboxes import Sandboxes, SandboxParts
 from nova_mcp.browser.target_journal import TargetJournal
 from nova_mcp.browser.targets import PageParts, Targets
+from nova_mcp.browser.upload_staging import UploadStaging
 from nova_mcp.clock import Ports
 from nova_mcp.errors import Unavailable
-from nova_mcp.policy import NavigationPolicy
+from nova_mcp.policy import NavigationPolicy, unfindable_hosts
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.storage.errors import StoreUnavailable
 
@@ -109,6 +110,7 @@ class Browser:
         self.lag = HostLag(ports.clock.monotonic_ms)
         self.downloads = Downloads(home.data_dir, remote=settings.cdp_endpoint is not None, limits=home.download_limits)
         self.sandboxes = Sandboxes(self.start, journal, ports, self._sandbox_parts())
+        self.staging = UploadStaging(home.data_dir, home.server_id, ports.ids.token)
         self.claims = claims or ClaimBook(ports)
         parts = PageParts(load_bundle(), policy, self.lag, self.downloads)
         self.targets = Targets(self.sandboxes, journal, ports, parts, self.claims)
@@ -158,6 +160,7 @@ class Browser:
     async def _driver(self) -> Playwright:
         if self._playwright is None:
             await anyio.to_thread.run_sync(end_leftovers, self._home.data_dir)
+            await anyio.to_thread.run_sync(self.staging.clear_leftovers)
             self._playwright = await async_playwright().start()
         return self._playwright
 
@@ -203,7 +206,7 @@ class Browser:
                 executable_path=found.path,
                 headless=headless,
                 chromium_sandbox=mode == "on",
-                args=(*launch_args(headless=headless), *self._home.extra_args),
+                args=(*launch_args(headless=headless), *self._lookup_args(), *self._home.extra_args),
                 # Signals belong to the server, which closes the browser in order.
                 handle_sigint=False,
                 handle_sigterm=False,
@@ -214,6 +217,10 @@ class Browser:
         self._found = found
         self._note = await self._write_note(chromium)
         return chromium
+
+    def _lookup_args(self) -> tuple[str, ...]:
+        rules = unfindable_hosts(self.policy) if self._settings.filter_subresources else None
+        return () if rules is None else (f"--host-resolver-rules={rules}",)
 
     async def _write_note(self, chromium: Chromium) -> Path | None:
         try:
@@ -263,12 +270,13 @@ class Browser:
 
     async def aclose(self) -> None:
         """End the browser and the driver."""
-        await self.targets.flush_moves()
         # What can't be written now is explained by the next server's start.
-        with suppress(StoreUnavailable):
-            await self.claims.settle()
+        for step in (self.targets.flush_moves, self.claims.settle):
+            with suppress(StoreUnavailable):
+                await step()
         await self.release()
         self.sandboxes.let_go()
+        await self.staging.aclose()
         if self._playwright is not None:
             driver, self._playwright = self._playwright, None
             await driver.stop()
@@ -282,10 +290,14 @@ class Browser:
                 await self.care()
 
     async def care(self) -> None:
-        """One round of it; what is due is decided by the clock alone."""
-        await self.targets.flush_moves()
-        await self.claims.settle()
+        """One round of it; what is due is decided by the clock alone. A store that is away holds up no jar."""
+        for step in (self.targets.flush_moves, self.claims.settle):
+            try:
+                await step()
+            except StoreUnavailable as failure:
+                log.warning("tabs and claims are not on record yet: %s", failure.message)
         await self.sandboxes.save_due(self._worked_in)
+        await self.staging.tidy(self.targets, self._ports.clock.now_ms())
         if self.running and self._long_idle():
             await self.release(idle_only=True)
 

@@ -6,7 +6,7 @@ import anyio
 from playwright.async_api import BrowserContext
 
 from nova_mcp.browser.hold import HeldBy
-from nova_mcp.browser.keeper import Keeper
+from nova_mcp.browser.keeper import COMMIT_SAVE_S, Keeper
 from nova_mcp.browser.kept_state import KeptState
 from nova_mcp.browser.sandbox_traits import PLAIN, Traits
 from nova_mcp.errors import ClaimMismatch, InvalidParams, Precondition, Unavailable
@@ -62,6 +62,11 @@ class Sandbox:
         if self.keeper is None or self.context is None:
             return False
         return await self.keeper.save(self.context)
+
+    async def save_before_commit(self) -> None:
+        """What is about to be committed was done in this jar, whatever happens to the server next."""
+        if self.keeper is not None and self.context is not None:
+            await self.keeper.save(self.context, COMMIT_SAVE_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,29 +8,35 @@ from dataclasses import dataclass
 import anyio
 from playwright.async_api import Error, Page
 
-from nova_mcp.browser.channel import PageChannel
+from nova_mcp.browser import turns
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claim_store import ClaimEnd
 from nova_mcp.browser.claims import IMPLICIT_LEASE_MS, Claim, Lease, Owner, Place, is_live
-from nova_mcp.browser.downloads import Downloads
-from nova_mcp.browser.guard import NavigationGuard
-from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.host_window import DownloadSeen
 from nova_mcp.browser.page_closing import close_page
+from nova_mcp.browser.page_parts import PageParts, answers, closed_unless_kept
 from nova_mcp.browser.perception import Perception
 from nova_mcp.browser.sandbox import Sandbox, deleted_meanwhile
 from nova_mcp.browser.sandboxes import Sandboxes
 from nova_mcp.browser.snapshots import SnapshotShelf
 from nova_mcp.browser.tab import BLANK, POPUPS_KEPT, Tab
 from nova_mcp.browser.target_journal import EndReason, LastSeen, TargetJournal, TargetOpened
+from nova_mcp.browser.target_refusals import (
+    no_active_tab,
+    none_inside,
+    several_claims,
+    several_connections,
+    too_many_tabs,
+    unknown_sandbox,
+    unknown_tab,
+)
 from nova_mcp.clock import Ports
-from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, Unavailable
+from nova_mcp.errors import InvalidParams, NovaError, Precondition, Unavailable
 from nova_mcp.hosts import under
 from nova_mcp.observation.model import Caller, Json
-from nova_mcp.policy import NavigationPolicy
 from nova_mcp.urls import page_host
 
-__all__ = ["ACTIVE", "SANDBOX_ID", "Tab", "TabQuery", "Targets"]
+__all__ = ["ACTIVE", "SANDBOX_ID", "PageParts", "Tab", "TabQuery", "Targets"]
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +44,6 @@ ACTIVE = "active"
 MAX_TABS = 200
 MAX_TABS_PER_SANDBOX = 50
 BORN_AT_ONCE = 8
-LISTED_TABS = 20
 STORM_RELOAD_MS = 4000
 SANDBOX_ID = re.compile(r"[A-Z]{1,6}")
 
@@ -54,16 +59,6 @@ class TabQuery:
 
 
 ALL_TABS = TabQuery()
-
-
-@dataclass(frozen=True, slots=True)
-class PageParts:
-    """What every page is built from."""
-
-    bundle: str
-    policy: NavigationPolicy
-    lag: HostLag
-    downloads: Downloads
 
 
 class Targets:
@@ -82,6 +77,7 @@ class Targets:
         self._opening: dict[str, int] = {}
         self._births = anyio.Semaphore(BORN_AT_ONCE)
         self._moved: dict[str, str] = {}
+        self._turns: dict[Owner, turns.Turns] = {}
         self._snapshots = SnapshotShelf()
 
     def __iter__(self) -> Iterator[Tab]:
@@ -92,16 +88,16 @@ class Targets:
 
     # -- finding
 
-    async def resolve(self, caller: Caller, target_id: str = ACTIVE) -> Tab:
+    async def resolve(self, caller: Caller, target_id: str = ACTIVE, connection: str | None = None) -> Tab:
         """The one tab an id means to this caller."""
         if target_id == ACTIVE:
-            tab = self._resolve_active(caller)
+            tab = self._resolve_active(caller, connection)
         elif SANDBOX_ID.fullmatch(target_id):
             tab = await self._latest_in(caller, target_id)
         else:
             found = self._tabs.get(target_id)
             if found is None or found.principal != caller.principal:
-                raise await self._unknown_tab(caller, target_id)
+                raise await self.unknown_tab(caller, target_id)
             tab = found
         await tab.replaced()
         tab.touch()
@@ -126,26 +122,27 @@ class Targets:
         tab = self.active_of(caller.owner) if target_id == ACTIVE else self._tabs.get(target_id)
         return tab if tab is not None and tab.principal == caller.principal else None
 
-    def _resolve_active(self, caller: Caller) -> Tab:
+    def _resolve_active(self, caller: Caller, connection: str | None) -> Tab:
         claims = self.claims.held_by(caller.owner)
         if len(claims) > 1:
-            held = self._covered(claims)
-            raise Precondition(
-                "tab.active_ambiguous",
-                f'You hold {len(claims)} claims, so "active" could mean any of your tabs.',
-                "Name the tab by its targetId.",
-                details={"tabs": [_listing(tab) for tab in held[:LISTED_TABS]]},
-            )
+            raise several_claims(len(claims), self._covered(claims))
+        if connection is not None and (used := self._used_in_turn(caller.owner, connection)):
+            raise several_connections(caller.agent_id, used)
         tab = self.active_of(caller.owner)
         if tab is None:
-            mine = [t for t in self._tabs.values() if t.principal == caller.principal]
-            raise NotFound(
-                "tab.no_active_tab",
-                "You have no current tab.",
-                "Open a page with nova.navigate, or name an open tab by its targetId.",
-                details={"tabs": [_listing(tab) for tab in mine[:LISTED_TABS]]} if mine else None,
-            )
+            raise no_active_tab([tab for tab in self._tabs.values() if tab.principal == caller.principal])
         return tab
+
+    def used(self, owner: Owner, connection: str | None, tab: Tab) -> None:
+        """A call worked in a tab; connections that can't be told apart are left out."""
+        if connection is not None and self._tabs.get(tab.target_id) is tab:
+            use = turns.Use(connection, tab.target_id, self._ports.clock.now_ms())
+            self._turns[owner] = turns.used(self._turns.get(owner, turns.Turns()), use)
+
+    def _used_in_turn(self, owner: Owner, connection: str) -> list[Tab]:
+        history = self._turns.get(owner, turns.Turns())
+        tabs = turns.in_turn(history, connection, self._ports.clock.now_ms())
+        return [self._tabs[target_id] for target_id in tabs if target_id in self._tabs]
 
     def _covered(self, claims: list[Claim]) -> list[Tab]:
         keys = {claim.target_id for claim in claims}
@@ -156,36 +153,19 @@ class Targets:
         inside = self._inside(sandbox_id)
         mine = [tab for tab in inside if tab.owner == caller.owner]
         if not mine:
-            listed: dict[str, Json] = {"tabs": [_listing(tab) for tab in inside[:LISTED_TABS]]} if inside else {}
-            raise NotFound(
-                "tab.no_active_tab",
-                f"You have no tab in sandbox {sandbox_id}.",
-                "Open one with nova.tab_new, or name an open tab by its targetId.",
-                details=listed | await self._last_seen(caller, sandbox_id, None),
-            )
+            raise none_inside(sandbox_id, inside, await self._last_seen(caller, sandbox_id, None))
         return max(mine, key=lambda tab: (tab.last_activity_ms, int(tab.target_id.removeprefix("tab_"))))
 
     async def require_sandbox(self, caller: Caller, sandbox_id: str) -> Sandbox:
         sandbox = await self.sandboxes.find(caller.owner, sandbox_id)
         if sandbox is None:
             seen = await self._journal.last_seen(caller.principal, sandbox_id)
-            raise InvalidParams(
-                "sandbox.unknown",
-                f'There is no sandbox "{sandbox_id[:20]}".',
-                "Call nova.sandbox_list to see yours.",
-                details=await self._last_seen(caller, sandbox_id, seen),
-            )
+            raise unknown_sandbox(sandbox_id, await self._last_seen(caller, sandbox_id, seen))
         return sandbox
 
-    async def _unknown_tab(self, caller: Caller, target_id: str) -> InvalidParams:
+    async def unknown_tab(self, caller: Caller, target_id: str) -> InvalidParams:
         seen = await self._journal.last_seen(caller.principal, target_id)
-        quoted = "".join(c if c.isprintable() else " " for c in target_id[:80])
-        return InvalidParams(
-            "tab.unknown",
-            f'There is no tab "{quoted}".',
-            "Call nova.tabs to see what is open, or nova.tab_new to open another.",
-            details=await self._last_seen(caller, target_id, seen),
-        )
+        return unknown_tab(target_id, await self._last_seen(caller, target_id, seen))
 
     async def _last_seen(self, caller: Caller, target_id: str, seen: LastSeen | None) -> dict[str, Json]:
         """What is known of a target that is gone, and to the owner of its last claim how that one ended."""
@@ -223,7 +203,8 @@ class Targets:
             # Fifty pages born at once would each look stalled to the host that waits for them.
             async with self._births:
                 page = await self.sandboxes.new_page(sandbox)
-                tab = await self._adopt(page, sandbox.sandbox_id, caller.owner, opener=None)
+                async with closed_unless_kept(page):
+                    tab = await self._adopt(page, sandbox.sandbox_id, caller.owner, opener=None)
         finally:
             self._opening[sandbox.sandbox_id] -= 1
         if sandbox.deleted:
@@ -249,9 +230,7 @@ class Targets:
         inside = sum(1 for tab in self._tabs.values() if tab.sandbox_id == sandbox_id) + opening
         if inside >= MAX_TABS_PER_SANDBOX or len(self._tabs) + sum(self._opening.values()) >= MAX_TABS:
             limit = MAX_TABS_PER_SANDBOX if inside >= MAX_TABS_PER_SANDBOX else MAX_TABS
-            raise Precondition(
-                "tab.limit_reached", f"{limit} tabs are open, which is the limit.", "Close tabs with nova.tab_close."
-            )
+            raise too_many_tabs(limit)
         self._opening[sandbox_id] = opening + 1
 
     async def _adopt(self, page: Page, sandbox_id: str, owner: Owner, opener: Tab | None) -> Tab:
@@ -261,18 +240,12 @@ class Targets:
         tab.perception = Perception(self._snapshots)
         tab.lease = Lease(owner, now + IMPLICIT_LEASE_MS)
         tab.opener_target_id = None if opener is None else opener.target_id
-        await self._equip(tab, page)
+        await self._parts.equip(tab, page)
         tab.url = page.url or BLANK
         self._tabs[tab.target_id] = tab
         self.claims.opened(tab)
         await self._journal.opened(TargetOpened("tab", tab.target_id, sandbox_id, *owner, tab.url, now))
         return tab
-
-    async def _equip(self, tab: Tab, page: Page) -> None:
-        channel = await PageChannel.open(page, self._parts.bundle, self._parts.lag)
-        guard = NavigationGuard(page, channel, self._parts.policy, tab.note_denied)
-        tab.attach(page, channel, guard)
-        await guard.attach()
 
     async def close_tab(self, tab: Tab, reason: EndReason = "closed") -> bool:
         """Close without asking the page; False when it was closed before."""
@@ -290,6 +263,7 @@ class Targets:
         tab.perception.close()
         self.claims.gone(tab.target_id, reason)
         self._active = {owner: target for owner, target in self._active.items() if target != tab.target_id}
+        self._turns = {owner: turns.closed(one, tab.target_id) for owner, one in self._turns.items()}
 
     async def _ended(self, tab: Tab, reason: EndReason) -> None:
         now = self._ports.clock.now_ms()
@@ -309,17 +283,20 @@ class Targets:
         """Put a fresh page behind a tab whose own can't be used any more; nothing is loaded into it yet."""
         old = tab.page
         page = await self.sandboxes.new_page(self.sandboxes.by_id(tab.sandbox_id))
-        await self._equip(tab, page)
+        async with closed_unless_kept(page):
+            await self._parts.equip(tab, page)
         tab.http_status = None
         tab.title = ""
         await close_page(old)
 
     async def flush_moves(self) -> None:
         """Write the newest address of each tab that moved; pages may move faster than a store should write."""
-        moved, self._moved = self._moved, {}
         now = self._ports.clock.now_ms()
-        for target_id, url in moved.items():
+        for target_id, url in tuple(self._moved.items()):
             await self._journal.moved(target_id, url, now)
+            # Only what was written; the tab may have moved on while it was.
+            if self._moved.get(target_id) == url:
+                del self._moved[target_id]
 
     def browser_gone(self, why: Callable[[], Unavailable] | None = None) -> None:
         """The browser ended: tabs keep their ids and wait to be recovered."""
@@ -380,7 +357,7 @@ class Targets:
             return
         sandbox = self.sandboxes.get(tab.principal, tab.sandbox_id)
         # The same event is sent when the whole browser dies; only a living one can still answer.
-        if sandbox is None or sandbox.context is None or not await _answers(sandbox):
+        if sandbox is None or sandbox.context is None or not await answers(sandbox):
             return
         if page is tab.page and self._tabs.get(tab.target_id) is tab:
             self._drop(tab)
@@ -392,17 +369,3 @@ class Targets:
 
     def committed(self, tab: Tab, url: str) -> None:
         self._moved[tab.target_id] = url
-
-
-async def _answers(sandbox: Sandbox) -> bool:
-    try:
-        if sandbox.context is not None:
-            await sandbox.context.cookies("http://127.0.0.1/")
-            return sandbox.context is not None
-    except Error:
-        return False
-    return False
-
-
-def _listing(tab: Tab) -> Json:
-    return {"targetId": tab.target_id, "url": tab.url[:300]}

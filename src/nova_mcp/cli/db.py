@@ -1,12 +1,13 @@
 """`nova db`: schema, retention and integrity of the store."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from nova_mcp.browser import claim_retention
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
 from nova_mcp.cli.store_check import store_problems
 from nova_mcp.cli.stored import opened, shown_url
@@ -14,7 +15,7 @@ from nova_mcp.cli.terminal import EXIT_FAILED, print_json, print_table, say, siz
 from nova_mcp.clock import SystemClock
 from nova_mcp.observation.janitor import retention_policy
 from nova_mcp.observation.pruner import PruneReport, PruneRequest, prune
-from nova_mcp.settings import Settings
+from nova_mcp.settings import RetentionSettings, Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.schema import current_revision
 from nova_mcp.verification.store import DAY_MS, due_to_go, forgetting
@@ -45,7 +46,9 @@ def prune_store(
     settings = read_settings(data_dir, store)
     with opened(settings) as database, Console(stderr=True).status("Looking for old calls") as status:
         now_ms = SystemClock().now_ms()
-        request = PruneRequest(policy=retention_policy(settings.retention), dry_run=dry_run, limit=STEP)
+        holds = database.read_sync(claim_retention.claim_holds)
+        policy = retention_policy(settings.retention)
+        request = PruneRequest(policy=policy, holds=holds, dry_run=dry_run, limit=STEP)
         erased: Counter[str] = Counter()
         kept: Counter[str] = Counter()
         freed = 0
@@ -58,8 +61,8 @@ def prune_store(
             if report.resume is None:
                 break
             request = replace(request, resume=report.resume)
-        transitions = _forget(database, settings.retention.transition_days, now_ms, dry_run=dry_run)
-    _print(PruneReport(erased, kept, freed), transitions, settings, dry_run=dry_run, json=json)
+        forgotten = _forget(database, settings.retention, now_ms, dry_run=dry_run)
+    _print(PruneReport(erased, kept, freed), forgotten, settings, dry_run=dry_run, json=json)
 
 
 def _step(database: Database, now_ms: int, request: PruneRequest) -> PruneReport:
@@ -67,16 +70,29 @@ def _step(database: Database, now_ms: int, request: PruneRequest) -> PruneReport
     return run(prune, now_ms, request)
 
 
-def _forget(database: Database, days: int, now_ms: int, *, dry_run: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class _Forgotten:
+    transitions: int
+    claims: int
+
+
+def _forget(database: Database, kept: RetentionSettings, now_ms: int, *, dry_run: bool) -> _Forgotten:
     if dry_run:
-        return database.read_sync(due_to_go, now_ms - days * DAY_MS)
-    return database.write_sync(forgetting(days), now_ms)
+        return _Forgotten(
+            database.read_sync(due_to_go, now_ms - kept.transition_days * DAY_MS),
+            database.read_sync(claim_retention.due_to_go, now_ms - kept.claim_days * DAY_MS),
+        )
+    return _Forgotten(
+        database.write_sync(forgetting(kept.transition_days), now_ms),
+        database.write_sync(claim_retention.forgetting(kept.claim_days), now_ms),
+    )
 
 
-def _print(report: PruneReport, transitions: int, settings: Settings, *, dry_run: bool, json: bool) -> None:
+def _print(report: PruneReport, forgotten: _Forgotten, settings: Settings, *, dry_run: bool, json: bool) -> None:
     if json:
         answer: dict[str, Any] = {"dryRun": dry_run, "total": report.total, "bytes": report.bytes}
-        answer |= {"erased": dict(report.erased), "kept": dict(report.kept), "transitions": transitions}
+        answer |= {"erased": dict(report.erased), "kept": dict(report.kept)}
+        answer |= {"transitions": forgotten.transitions, "claims": forgotten.claims}
         print_json(answer)
         return
     days = {
@@ -89,9 +105,12 @@ def _print(report: PruneReport, transitions: int, settings: Settings, *, dry_run
         rows += [(f"kept: {reason}", count) for reason, count in sorted(report.kept.items())]
         print_table(("rule", "calls"), rows)
     say(f"{report.total} bodies {'would go' if dry_run else 'erased'}, {size(report.bytes)}.")
-    if transitions:
+    went = "would go" if dry_run else "forgotten"
+    if forgotten.transitions:
         days_kept = settings.retention.transition_days
-        say(f"{transitions} transitions and goals {'would go' if dry_run else 'forgotten'} (after {days_kept} days).")
+        say(f"{forgotten.transitions} transitions and goals {went} (after {days_kept} days).")
+    if forgotten.claims:
+        say(f"{forgotten.claims} claims, tabs and sandboxes {went} (after {settings.retention.claim_days} days).")
 
 
 @app.command()

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from nova_mcp.clock import Clock
 from nova_mcp.observation.pruner import PruneRequest, prune
-from nova_mcp.observation.rules import RetentionPolicy
+from nova_mcp.observation.rules import Holds, RetentionPolicy
 from nova_mcp.settings import RetentionSettings
 from nova_mcp.storage.engine import Database
 
@@ -21,6 +21,12 @@ PAUSE_S = 0.05
 
 # What another subsystem forgets, given the time; says how much went.
 Chore = Callable[[Connection, int], int]
+# What others still need of the ledger.
+Holding = Callable[[Connection], Holds]
+
+
+def nothing_held(conn: Connection) -> Holds:
+    return Holds()
 
 
 def retention_policy(settings: RetentionSettings) -> RetentionPolicy:
@@ -30,11 +36,19 @@ def retention_policy(settings: RetentionSettings) -> RetentionPolicy:
 class Janitor:
     """Several servers may sweep one store: erasing what is erased changes nothing."""
 
-    def __init__(self, db: Database, clock: Clock, policy: RetentionPolicy, chores: Sequence[Chore] = ()) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        policy: RetentionPolicy,
+        chores: Sequence[Chore] = (),
+        holding: Holding = nothing_held,
+    ) -> None:
         self._db = db
         self._clock = clock
         self._policy = policy
         self._chores = tuple(chores)
+        self._holding = holding
 
     async def run(self) -> None:
         await anyio.sleep(FIRST_AFTER_S)
@@ -46,7 +60,8 @@ class Janitor:
 
     async def sweep(self) -> int:
         """Erase every body whose time is over; says how many went."""
-        request, erased = PruneRequest(policy=self._policy, limit=STEP), 0
+        holds = await self._db.read(self._holding)
+        request, erased = PruneRequest(policy=self._policy, holds=holds, limit=STEP), 0
         while True:
             report = await self._db.write(prune, self._clock.now_ms(), request)
             erased += report.total

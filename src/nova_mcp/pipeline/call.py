@@ -147,7 +147,7 @@ class Pipeline:
         if request.refusal is not None:
             envelope.gate_id = LIMIT_GATE
             raise request.refusal
-        await self._resolve(spec, params, envelope)
+        await self._resolve(spec, params, request, envelope)
         early = [gate for gate in spec.gates if gate not in LATE_GATES]
         notices = self._words(envelope) + self._admit(spec, params, request, envelope, early)
         self._parts.admission.entered(spec, params, envelope.caller)
@@ -170,6 +170,7 @@ class Pipeline:
                 context = self._context(request, envelope, tokens_of(notices))
                 ended = Done(await self._ran(spec, context, params, attempt), notices)
                 self._note_look(envelope)
+                self._note_use(request, envelope)
         return ended or Failed(overdue(budget_ms))
 
     async def _ran(self, spec: ToolSpec, context: ToolContext, params: Params, attempt: Attempt | None) -> Result:
@@ -211,18 +212,20 @@ class Pipeline:
 
     # 4: target and gates
 
-    async def _resolve(self, spec: ToolSpec, params: Params, envelope: Envelope) -> None:
+    async def _resolve(self, spec: ToolSpec, params: Params, request: CallRequest, envelope: Envelope) -> None:
         if spec.target == "none" or not isinstance(params, TargetParams):
             return
         if spec.target == "place" and SANDBOX_ID.fullmatch(params.target_id):
             return
+        targets = self._parts.browser.targets
         try:
-            tab = await self._parts.browser.targets.resolve(envelope.caller, params.target_id)
+            tab = await targets.resolve(envelope.caller, params.target_id, request.connection)
         except (NotFound, InvalidParams) as missing:
             if _tolerated(spec, missing):
                 return
             raise
         envelope.evidence.tab = tab
+        targets.used(envelope.caller.owner, request.connection, tab)
         work = self._parts.browser.claims.work_context(envelope.caller, tab.target_id)
         envelope.evidence.task_id = None if work is None else work.task_id
 
@@ -288,6 +291,11 @@ class Pipeline:
         tab = envelope.evidence.tab
         if tab is not None and not LOOKS.isdisjoint(envelope.evidence.flags):
             tab.observed[envelope.caller.owner] = self._parts.ports.clock.now_ms()
+
+    def _note_use(self, request: CallRequest, envelope: Envelope) -> None:
+        """A tab that the call itself opened is the one its connection works in from now on."""
+        if (tab := envelope.evidence.tab) is not None:
+            self._parts.browser.targets.used(envelope.caller.owner, request.connection, tab)
 
     def _reservation(self, spec: ToolSpec, params: Params, envelope: Envelope) -> AbstractAsyncContextManager[None]:
         tab = envelope.evidence.tab

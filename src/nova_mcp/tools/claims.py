@@ -1,6 +1,8 @@
 """Claims: take a tab or sandbox as a work context of one's own, and let it go with a decision about its learning."""
 
-from typing import Literal
+import json
+from collections.abc import Mapping
+from typing import Literal, cast
 
 from pydantic import Field, JsonValue
 
@@ -89,8 +91,21 @@ async def tab_claim(ctx: ToolContext, p: TabClaimParams) -> TabClaimResult:
     token overrides the learning decision at release."""
     place, tabs = await ctx.browser.targets.place(ctx.caller, p.target_id, ctx.evidence.tab)
     told = await ctx.browser.claims.claim(_wish(ctx, p, place), tabs)
+    await _require_standing(ctx, place)
     ctx.evidence.task_id = told.claim.task_id
     return TabClaimResult.model_validate(dict(claim_part(told)))
+
+
+async def _require_standing(ctx: ToolContext, place: Place) -> None:
+    """What was claimed may have gone while the claim was written down; nobody holds what is not there."""
+    targets = ctx.browser.targets
+    if place.whole_sandbox:
+        if targets.sandboxes.get(ctx.caller.principal, place.sandbox_id) is None:
+            ctx.browser.claims.gone(place.sandbox_id, "sandbox_deleted")
+            await targets.require_sandbox(ctx.caller, place.sandbox_id)
+    elif targets.find(ctx.caller, place.target_id) is None:
+        ctx.browser.claims.gone(place.target_id, "tab_closed")
+        raise await targets.unknown_tab(ctx.caller, place.target_id)
 
 
 def _wish(ctx: ToolContext, p: TabClaimParams, place: Place) -> Wish:
@@ -129,6 +144,12 @@ def kept_text(ctx: ToolContext, text: str | None) -> str | None:
     if text is None:
         return None
     return hide_claim_tokens(ctx.secrets.redactor.text(text.encode("utf-8", "replace").decode("utf-8")))
+
+
+def kept_json(ctx: ToolContext, sent: Mapping[str, Json]) -> dict[str, Json]:
+    """The same for a whole object; a token is plain letters and digits, so replacing one leaves JSON whole."""
+    clean = json.dumps(ctx.secrets.redactor.json(dict(sent)))
+    return cast(dict[str, Json], json.loads(hide_claim_tokens(clean)))
 
 
 # -- tab_release
@@ -222,16 +243,16 @@ def _check_named_claim(ctx: ToolContext, p: TabReleaseParams, place: Place) -> N
 
 
 def _order(ctx: ToolContext, p: TabReleaseParams) -> FinalizeOrder:
-    payload: Json = None if p.finalize_outbox_payload is None else ctx.secrets.redactor.json(p.finalize_outbox_payload)
+    payload = None if p.finalize_outbox_payload is None else kept_json(ctx, p.finalize_outbox_payload)
     return FinalizeOrder(
         decision=p.finalize_decision,
         reason_code=kept_text(ctx, p.finalize_reason_code),
         reason_text=kept_text(ctx, p.finalize_reason_text),
         job_type=p.finalize_outbox_job_type,
-        payload=payload if isinstance(payload, dict) else None,
+        payload=payload,
         claimed=p.finalize_stats.claimed(),
         coverage_exhausted=p.coverage_exhausted,
-        coverage_reason=p.coverage_exhausted_reason,
+        coverage_reason=kept_text(ctx, p.coverage_exhausted_reason),
     )
 
 

@@ -114,12 +114,19 @@ class CallGuard:
             return
         facing = await self._facing(scene, point)
         if self._is_commit:
-            # Taken first: nothing slow may come between the checks and the press.
+            # Both first: nothing slow may come between the checks and the press.
             await self._receipt.before()
+            await self._save_jar(scene)
         try:
             await self._transition.check(facing)
         except ResolvedEarlier as done:
             raise AlreadyDone(done.commit) from None
+
+    async def _save_jar(self, scene: Scene) -> None:
+        tab = scene.tab
+        sandbox = self._ctx.browser.sandboxes.get(tab.principal, tab.sandbox_id)
+        if sandbox is not None:
+            await sandbox.save_before_commit()
 
     async def touch(self, scene: Scene) -> None:
         touched(self._ctx, scene)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Final
 
+import anyio
 from pydantic import Field
 
 from nova_mcp.browser.action_report import Judgement
@@ -58,13 +59,17 @@ def _wish(p: UploadParams, files: tuple[UploadFile, ...]) -> Wish:
 async def file_upload(ctx: ToolContext, p: UploadParams) -> UploadResult:
     """Puts files into a file input, or presses the button that asks for them, and reads the input back."""
     ctx.tab.require_ready()
-    files = await read_files(p.paths, ctx.settings.upload_roots)
-    guard = CallGuard(ctx, _wish(p, files))
+    staged = await ctx.browser.staging.begin(ctx.tab)
     try:
+        files = await read_files(p.paths, ctx.settings.upload_roots, staged.folder)
+        guard = CallGuard(ctx, _wish(p, files))
         uploaded = await upload(ctx.tab, p.element(), files, manner_of(p, guard), ctx.ports)
     finally:
         # Paths stay out of the ledger, however harmless the field is.
         ctx.evidence.input_is_harmless = False
+        if not ctx.evidence.action_dispatched:
+            with anyio.CancelScope(shield=True):
+                await ctx.browser.staging.drop(staged)
     known = Judgement(uploaded.verdict, differs_reason="upload.type_not_accepted")
     return widened(
         await tell(ctx, guard, uploaded.acted, Answering(f"put {len(files)} file(s) into", known, supplies=True)),

@@ -1,0 +1,56 @@
+"""What every page is made of before it stands behind a tab's id, and whether it can still be reached."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+from playwright.async_api import Error, Page
+
+from nova_mcp.browser.channel import PageChannel
+from nova_mcp.browser.downloads import Downloads
+from nova_mcp.browser.guard import NavigationGuard
+from nova_mcp.browser.host_lag import HostLag
+from nova_mcp.browser.page_closing import close_page
+from nova_mcp.browser.sandbox import Sandbox
+from nova_mcp.browser.tab import Tab
+from nova_mcp.policy import NavigationPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class PageParts:
+    """The same for every page."""
+
+    bundle: str
+    policy: NavigationPolicy
+    lag: HostLag
+    downloads: Downloads
+
+    async def equip(self, tab: Tab, page: Page) -> None:
+        """Put a page behind an id: heard, guarded, and only then used."""
+        channel = await PageChannel.open(page, self.bundle, self.lag)
+        guard = NavigationGuard(page, channel, self.policy, tab.note_denied)
+        tab.attach(page, channel, guard)
+        await guard.attach()
+
+
+@asynccontextmanager
+async def closed_unless_kept(page: Page) -> AsyncIterator[None]:
+    """A page that never got behind an id is one that nobody could ever close."""
+    try:
+        yield
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await close_page(page)
+        raise
+
+
+async def answers(sandbox: Sandbox) -> bool:
+    """Whether the browser behind a sandbox still lives."""
+    try:
+        if sandbox.context is not None:
+            await sandbox.context.cookies("http://127.0.0.1/")
+            return sandbox.context is not None
+    except Error:
+        return False
+    return False
