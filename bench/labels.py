@@ -28,7 +28,8 @@ class Claim:
     """A statement about a page, and how it is made: True, False, or None when the page does not tell."""
 
     name: str
-    fact: str
+    # A page fact, or the kind of a layer over the page.
+    about: str
     judge: Callable[[Any], bool | None]
     # What the set supports and a test holds: shares of the pages that must be found and must be rightly found.
     recall: float
@@ -43,12 +44,19 @@ def _is_known(value: Any) -> bool | None:
     return True if isinstance(value, bool) else None
 
 
+def _lies_there(kind: str) -> Callable[[Any], bool | None]:
+    return lambda kinds: kind in kinds
+
+
+# What lies over a page is told by kind; `modal` and `unknown` are what is left when none of these fits.
+LAYER_KINDS: Final = ("consent", "login_wall", "paywall", "newsletter", "age_gate", "chat", "challenge")
 CLAIMS: Final = (
     Claim("form_valid", "form.fields.valid", _as_it_is, 0.95, 0.95),
     Claim("success", "form.successIndicator.visible", _as_it_is, 0.95, 0.95),
     Claim("error_banner", "form.errorBanner.visible", _as_it_is, 0.95, 0.95),
     Claim("composer", "composer.textEmpty", _is_known, 0.95, 0.95),
     Claim("login_wall", "auth.loginWallVisible", _as_it_is, 0.95, 0.95),
+    *(Claim(f"blocker_{kind}", kind, _lies_there(kind), 0.9, 0.95) for kind in LAYER_KINDS),
 )
 
 
@@ -124,14 +132,21 @@ def served(pages: Sequence[LabelledPage]) -> Iterator[Callable[[int], str]]:
         thread.join()
 
 
+async def _told(tab: Tab, claim: Claim) -> Any:
+    if claim.about in LAYER_KINDS:
+        looked: Any = await tab.channel.ask("blockers")
+        return [layer["kind"] for layer in looked["layers"]]
+    told: Any = await tab.channel.ask("readFacts", {"facts": [{"name": claim.about}], "base": {}})
+    return told["values"][0].get("v")
+
+
 async def measure(tab: Tab, claim: Claim) -> Score:
     pages = read_set(claim.name)
     missed, wrong, denied = [], [], []
     with served(pages) as address:
         for number, page in enumerate(pages):
             await tab.page.goto(address(number), wait_until="load")
-            told: Any = await tab.channel.ask("readFacts", {"facts": [{"name": claim.fact}], "base": {}})
-            said = claim.judge(told["values"][0].get("v"))
+            said = claim.judge(await _told(tab, claim))
             if page.shows and said is not True:
                 missed.append(page.name)
             if page.shows and said is False:
@@ -162,8 +177,9 @@ async def _measured() -> list[Score]:
 
 def main(*, long: bool = False) -> int:
     scores = asyncio.run(_measured())
-    rows = [(s.claim.name, s.yes, s.no, s.recall, s.precision, len(s.denied)) for s in scores]
-    show("Claims on labelled pages", ("claim", "yes", "no", "recall", "precision", "wrongly denied"), rows)
+    rows = [(s.claim.name, s.yes, s.no, s.recall, s.precision, len(s.wrong), len(s.denied)) for s in scores]
+    columns = ("claim", "yes", "no", "recall", "precision", "wrongly claimed", "wrongly denied")
+    show("Claims on labelled pages", columns, rows)
     if "--misses" in sys.argv:
         lists = [
             (s.claim.name, what, name) for s in scores for what in ("missed", "wrong") for name in getattr(s, what)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
-from nova_mcp.browser.blocker_words import said_by, says_all
+from nova_mcp.browser.blocker_words import Said, said_by, says_all
 from nova_mcp.browser.commit_points import CommitPoint
 from nova_mcp.browser.seen import SeenElement, SeenForm
 from nova_mcp.errors import RetryAdvice
@@ -95,14 +95,23 @@ def _says_accept(identifiers: Sequence[str]) -> bool:
     )
 
 
+def _settled(said: Said, kind: BlockerKind) -> Label:
+    """A refusal of an offer is a refusal of consent only where consent is asked for, and only a plain one."""
+    if said == "decline":
+        return "reject" if kind == "consent" else "close"
+    if said == "excuse":
+        return "unknown" if kind == "consent" else "close"
+    return said
+
+
 def label_for(facts: ControlFacts, kind: BlockerKind) -> Label:
     """What pressing a control would do. Whoever says two things at once is not understood; acceptance outweighs all."""
     said = [one for text in facts.texts if (one := said_by(text)) is not None]
     if facts.platform == "accept" or "accept" in said:
         return "accept"
-    clear = {("reject" if kind == "consent" else "close") if one == "decline" else one for one in said}
-    clear -= {"unknown"}
-    label: Label = facts.platform or (next(iter(clear)) if len(clear) == 1 else "unknown")  # type: ignore[assignment]
+    clear: set[Label] = {_settled(one, kind) for one in said} - {"unknown"}
+    said_once: Label = next(iter(clear)) if len(clear) == 1 else "unknown"
+    label: Label = facts.platform or said_once
     if facts.platform is not None and clear and facts.platform not in clear:
         label = "unknown"
     if label == "unknown" and not said and facts.small and any(_CLOSING.search(one) for one in facts.identifiers):

@@ -9,7 +9,8 @@ from typing import Final, Literal
 
 from nova_mcp.browser.wording import words_of
 
-Said = Literal["accept", "reject", "decline", "close", "save", "manage", "unknown"]
+# `decline` turns an offer down, `excuse` does so with words of its own; a request for consent is not refused by those.
+Said = Literal["accept", "reject", "decline", "excuse", "close", "save", "manage", "unknown"]
 Words = tuple[str, ...]
 
 CLOSE_SIGNS: Final = frozenset("×✕✖✗✘╳⨯🗙❌xX")
@@ -67,13 +68,30 @@ def consent_lists() -> Mapping[str, PhraseList]:
     return {name: _phrases(lists) for name, lists in raw.items()}
 
 
-def _stray_negation(words: Words, rejects: PhraseList, negations: PhraseList) -> bool:
-    """A "don't" beside the phrase turns it round; one inside the phrase is meant."""
+def _unspoken(words: Words, *known: PhraseList) -> Words:
+    """The words of a label that no phrase of these lists covers.
+
+    A label is understood whole or not at all: one more word may turn "only the necessary" into "and the rest".
+    """
     spoken: set[int] = set()
-    for index in range(len(words)):
-        if (phrase := rejects.at(words, index)) is not None:
-            spoken.update(range(index, index + len(phrase)))
-    return negations.among(tuple(word for index, word in enumerate(words) if index not in spoken))
+    for phrases in known:
+        for index in range(len(words)):
+            for phrase in phrases.first.get(words[index], ()):
+                if words[index : index + len(phrase)] == phrase:
+                    spoken.update(range(index, index + len(phrase)))
+    return tuple(word for index, word in enumerate(words) if index not in spoken)
+
+
+def _takes_least(words: Words, lists: Mapping[str, PhraseList]) -> bool:
+    """Whether a label with words for the necessary takes that and nothing besides."""
+    necessary, negation = lists["consent_necessary"], lists["consent_negation"]
+    found = [phrase for index in range(len(words)) if (phrase := necessary.at(words, index)) is not None]
+    negated = [negation.among(phrase) for phrase in found]
+    rest = _unspoken(words, necessary, lists["label_plain"])
+    if any(negated):
+        return all(negated) and not rest
+    # "Accept only the necessary": one word of acceptance belongs to it.
+    return not rest or (len(rest) == 1 and lists["consent_accept"].among(rest))
 
 
 def said_by(text: str) -> Said | None:
@@ -92,23 +110,38 @@ def said_by(text: str) -> Said | None:
     informs = lists["label_informs"].leads(words, 40)
     bounded = not lists["consent_everything"].among(words) and not lists["consent_extras"].among(words)
     if lists["consent_necessary"].among(words) and bounded:
-        return "unknown" if informs or len(words) > _NECESSARY_WORDS else "reject"
+        if informs or len(words) > _NECESSARY_WORDS:
+            return "unknown"
+        if _takes_least(words, lists):
+            return "reject"
     if lists["consent_accept"].among(words) or lists["consent_go_on"].leads(words, 40):
         return "accept"
     return "unknown" if informs else _harmless(words, lists)
 
 
 def _harmless(words: Words, lists: Mapping[str, PhraseList]) -> Said:
-    if lists["consent_reject"].leads(words, _REJECT_WORDS):
-        stray = _stray_negation(words, lists["consent_reject"], lists["consent_negation"])
-        return "unknown" if stray else "reject"
-    if lists["offer_declined"].leads(words, _OFFER_WORDS):
-        return "decline"
+    plain, everything, extras = lists["label_plain"], lists["consent_everything"], lists["consent_extras"]
+    reject, save = lists["consent_reject"], lists["consent_save"]
+    if reject.leads(words, _REJECT_WORDS):
+        return "unknown" if _unspoken(words, reject, plain, lists["label_refused"], everything, extras) else "reject"
+    if (offered := _offer(words, lists)) is not None:
+        return offered
     if lists["layer_close"].is_exactly(words):
         return "close"
-    if lists["consent_save"].leads(words, _SHORT_WORDS):
-        return "save"
+    if save.leads(words, _SHORT_WORDS):
+        return "unknown" if _unspoken(words, save, plain) else "save"
+    if everything.among(words) or extras.among(words):
+        return "unknown"
     return "manage" if lists["consent_manage"].leads(words, _SHORT_WORDS) else "unknown"
+
+
+def _offer(words: Words, lists: Mapping[str, PhraseList]) -> Said | None:
+    """What is turned down may be refused or put off; whoever adds words of his own is only believed about offers."""
+    outcomes: tuple[tuple[str, Said], ...] = (("offer_declined", "decline"), ("offer_postponed", "close"))
+    for name, outcome in outcomes:
+        if lists[name].leads(words, _OFFER_WORDS):
+            return "excuse" if _unspoken(words, lists[name], lists["label_plain"]) else outcome
+    return None
 
 
 def says_all(text: str) -> bool:

@@ -168,9 +168,27 @@ const holdsCard = (el) => {
   return LONG_NUMBER.test(value) && passesLuhn(value);
 };
 const secretFields = new WeakSet();
+// What stood in such a field stays secret when the page puts another field, or plain text, in its place. Shorter values
+// would hide half the page; names and dates on a card are no secrets of their own.
+const secretValues = new Set();
+const SHORTEST_SECRET = 4;
+const MOST_SECRETS = 50;
+const NO_SECRET_ALONE = /(^|\s)cc-(name|given-name|additional-name|family-name|exp|exp-month|exp-year|type)(\s|$)/;
+const rememberSecret = (el, autocomplete) => {
+  const value = rawValue(el);
+  if (value.length < SHORTEST_SECRET || secretValues.has(value) || NO_SECRET_ALONE.test(autocomplete)) return;
+  if (secretValues.size >= MOST_SECRETS) secretValues.delete(secretValues.values().next().value);
+  secretValues.add(value);
+};
 const isSecret = (el) => {
-  if (tagOf(el) === "input" && inputType(el) === "password") secretFields.add(el);
-  return secretFields.has(el) || SECRET_AUTOCOMPLETE.test((attr(el, "autocomplete") ?? "").toLowerCase()) || holdsCard(el);
+  const tag = tagOf(el);
+  if (tag === "input" && inputType(el) === "password") secretFields.add(el);
+  const autocomplete = (attr(el, "autocomplete") ?? "").toLowerCase();
+  if (secretFields.has(el) || SECRET_AUTOCOMPLETE.test(autocomplete) || holdsCard(el)) {
+    rememberSecret(el, autocomplete);
+    return true;
+  }
+  return secretValues.size > 0 && (tag === "input" || tag === "textarea") && secretValues.has(rawValue(el));
 };
 
 const innerTextOf = getter(HTMLElement.prototype, "innerText");

@@ -92,8 +92,15 @@ const coverAll = () => {
   for (const root of openRoots(DOC)) coverRoot(root);
 };
 
-questions.cover = ({ secrets }) => {
+// Whatever a secret field holds now is looked for elsewhere too: a page may show beside it what is being typed.
+const knownSecrets = (told) => {
+  for (const root of openRoots(DOC)) for (const el of queryAll(root, "input")) isSecret(el);
+  return [...new Set([...told, ...secretValues])];
+};
+
+questions.cover = ({ secrets: told }) => {
   questions.uncover({});
+  const secrets = knownSecrets(told);
   const sheet = new CSSStyleSheet();
   setSheetText(sheet, COVER_SHEET_TEXT);
   cover = { secrets, sheet, roots: new Set(), done: new Set(), inline: [], bare: [], count: 0, watcher: new MutationObserver(coverAll) };

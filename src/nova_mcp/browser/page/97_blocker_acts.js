@@ -17,7 +17,7 @@ const partTold = (root, kind, choices) => {
 
 questions.blockers = () => ({
   url: WIN.location.href,
-  layers: layersNow().map((layer) => ({
+  layers: layersNow().map(remembered).map((layer) => ({
     kind: layer.kind, blocking: layer.blocking, name: layerName(layer), element: factsOf(layer.body, makePlaces()),
     framed: layer.framed.map(numberOf), inside: insideOf(layer), alert: roleOf(layer.body) === "alertdialog", ...partTold(layer.root, layer.kind, layer.choices),
   })),
@@ -89,6 +89,7 @@ const layerAround = (el) => {
   if (closest(el, maybeLayer) === null) return null;
   const layer = layersNow().find((one) => one.why !== "page" && composedContains(one.root, el));
   if (layer === undefined) return null;
+  remembered(layer);
   const one = layer.choices.find((choice) => composedContains(choice.el, el));
   return { node: numberOf(layer.body), kind: layer.kind, label: one === undefined ? "unknown" : settledLabel(one.label, layer.kind) };
 };

@@ -1,7 +1,11 @@
 // Controls of a layer: what each of them does, by its words and by what is known of its platform. What Nova itself may
 // press is decided once more outside the page, by the same lists.
 const LABELS = ["accept", "reject", "close", "manage", "save"];
-const PLATFORM_CONTROLS = Object.fromEntries(LABELS.map((label) => [label, PLATFORMS.platforms.flatMap((one) => one[label] ?? []).join(",")]));
+const PLATFORM_ACCEPTS = PLATFORMS.platforms.flatMap((one) => one.accept ?? []).join(",");
+const PLATFORM_PARTS = PLATFORMS.platforms.map((one) => ({
+  roots: one.roots.join(","), framed: (one.frames ?? []).length > 0,
+  labels: LABELS.map((label) => [label, (one[label] ?? []).join(",")]).filter(([, css]) => css !== ""),
+}));
 const MOST_CHOICES = 60;
 const MOST_TOGGLES = 300;
 
@@ -19,32 +23,62 @@ const saidBy = (text) => {
   if (words.length === 0) return "unknown";
   const informs = leads("label_informs", said, 40);
   const bounded = !among("consent_everything", words) && !among("consent_extras", words);
-  if (among("consent_necessary", words) && bounded) return informs || words.length > 9 ? "unknown" : "reject";
+  if (among("consent_necessary", words) && bounded) {
+    if (informs || words.length > 9) return "unknown";
+    if (takesLeast(words)) return "reject";
+  }
   if (among("consent_accept", words) || leads("consent_go_on", said, 40)) return "accept";
-  if (informs) return "unknown";
-  if (leads("consent_reject", said, 8)) return strayNegation(words) ? "unknown" : "reject";
-  if (leads("offer_declined", said, 12)) return "decline";
+  return informs ? "unknown" : harmlessLabel(said, words);
+};
+
+const harmlessLabel = (said, words) => {
+  if (leads("consent_reject", said, 8))
+    return unspoken(words, "consent_reject", "label_plain", "label_refused", "consent_everything", "consent_extras").length ? "unknown" : "reject";
+  for (const [list, outcome] of [["offer_declined", "decline"], ["offer_postponed", "close"]])
+    if (leads(list, said, 12)) return unspoken(words, list, "label_plain").length ? "excuse" : outcome;
   if (isPhrase("layer_close", said)) return "close";
-  if (leads("consent_save", said, 6)) return "save";
+  if (leads("consent_save", said, 6)) return unspoken(words, "consent_save", "label_plain").length ? "unknown" : "save";
+  if (among("consent_everything", words) || among("consent_extras", words)) return "unknown";
   return leads("consent_manage", said, 6) ? "manage" : "unknown";
 };
 
-// "Don't reject" says the opposite of what it begins or ends with; a negation inside the phrase itself is meant.
-const strayNegation = (words) => {
-  const rest = words.filter((_, index) => !words.some((__, start) => {
-    const phrase = startingAt("consent_reject", words, start);
-    return phrase !== undefined && start <= index && index < start + phrase.length;
-  }));
-  return among("consent_negation", rest);
+// Words that no phrase of these lists covers: a label is understood whole or not at all.
+const unspoken = (words, ...lists) => {
+  const spoken = new Set();
+  for (const list of lists)
+    for (let index = 0; index < words.length; index += 1)
+      for (const phrase of indexOf(list).first.get(words[index]) ?? [])
+        if (standsAt(words, phrase, index)) for (let i = 0; i < phrase.length; i += 1) spoken.add(index + i);
+  return words.filter((_, index) => !spoken.has(index));
 };
 
-const OWN_WORDS = ["id", "name", "value", "data-action", "data-role", "data-testid", "data-choice", "data-consent", "class"];
-const ownIdentifiers = (el) => OWN_WORDS.map((name) => cut(attr(el, name) ?? "", 120)).filter((text) => text !== "");
+// "Accept only the necessary": one word of acceptance belongs to it, unless the phrase itself says no.
+const takesLeast = (words) => {
+  const negated = words.map((_, index) => startingAt("consent_necessary", words, index)).filter((phrase) => phrase !== undefined).map((phrase) => among("consent_negation", phrase));
+  const rest = unspoken(words, "consent_necessary", "label_plain");
+  if (negated.includes(true)) return !negated.includes(false) && rest.length === 0;
+  return rest.length === 0 || (rest.length === 1 && among("consent_accept", rest));
+};
+
+const OWN_WORDS = ["id", "name", "value", "data-action", "data-role", "data-testid", "data-choice", "data-consent", "class", "href", "formaction", "onclick"];
+const ownIdentifiers = (el) => {
+  const form = isSubmitter(el, formOwner(el)) ? formOwner(el) : null;
+  const texts = [...OWN_WORDS.map((name) => attr(el, name)), form === null ? null : attr(form, "action")];
+  return texts.map((text) => cut(text ?? "", 120)).filter((text) => text !== "");
+};
 const ACCEPTING_PART = /(^|[^a-z])(accept|agree|allow|optin|opt-in|consent-yes|akzeptieren|accepter|aceptar)/i;
 const LESS_PART = /necess|essent|requir|reject|deny|declin|refus|disagree|only|without/i;
 const saysAccept = (identifiers) => identifiers.some((id) => ACCEPTING_PART.test(id.replace(/([a-z])([A-Z])/g, "$1-$2")) && !LESS_PART.test(id));
 
-const platformLabel = (el) => LABELS.find((label) => PLATFORM_CONTROLS[label] !== "" && matches(el, PLATFORM_CONTROLS[label])) ?? null;
+// Names such as `decline-button` are common; only inside its own platform does one stand for more than its words.
+const platformLabel = (el) => {
+  if (matches(el, PLATFORM_ACCEPTS)) return "accept";
+  for (const { roots, framed, labels } of PLATFORM_PARTS) {
+    const found = labels.find(([, css]) => matches(el, css));
+    if (found !== undefined && ((framed && WIN !== WIN.top) || closest(el, (node) => matches(node, roots)) !== null)) return found[0];
+  }
+  return null;
+};
 
 // Where a link leads: nowhere, elsewhere on this site, or away from it.
 const leadsAway = (el) => {
@@ -109,23 +143,52 @@ const layerChoices = (root) => {
 const switchShown = (el) => visibleControl(el) || labelsFor(el).some(visibleControl);
 const groupKey = (el) => `${numberOf(formOwner(el) ?? documentElement(DOC))} ${attr(el, "name") ?? numberOf(composedParent(el) ?? el)}`;
 
-// What is switched on in favour of the site. Whoever can't be read, or asks the other way round, can't be set either.
+const isOffChoice = (el) => {
+  const name = nameOf(el, "radio");
+  return isPhrase("toggle_off", name) || saidBy(name) === "reject";
+};
+
+// Whatever looks like a switch and can't be read as one may be on.
+const ODD_SWITCH_CSS = "select,input[type=range],[aria-checked],[aria-pressed],[class*=toggle i],[class*=switch i],[class*=slider i],[class*=checkbox i]";
+const oddSwitches = (root, known) =>
+  queryDeep(root, ODD_SWITCH_CSS, MOST_TOGGLES).filter((el) => {
+    if (known.has(el) || tagOf(el) === "label" || !visibleControl(el) || known.has(labelledBy(el))) return false;
+    if (matches(el, "select,input[type=range],[aria-checked],[aria-pressed]")) return true;
+    if (PRESSED_ROLES.has(roleOf(el)) || shownTextOf(el, textBudget(40)) !== "") return false;
+    const beside = [elementBeside(el, previousSibling), elementBeside(el, nextSibling)];
+    return queryDeep(el, TOGGLE_CSS, 1).length === 0 && !beside.some((node) => node !== null && known.has(node));
+  });
+const elementBeside = (el, next) => {
+  let node = next(el);
+  while (node !== null && !isElement(node)) node = next(node);
+  return node;
+};
+const labelledBy = (el) => {
+  const label = closest(el, (node) => tagOf(node) === "label");
+  return label === null ? null : labelControl(label);
+};
+
+// What is switched on in favour of the site. Whoever can't be read, asks the other way round, or is fixed to yes for
+// more than the necessary, can't be set either.
 const switchesIn = (root) => {
   const found = [];
   const groups = new Map();
-  for (const el of queryDeep(root, TOGGLE_CSS, MOST_TOGGLES)) {
-    const locked = isDisabled(el) !== null;
+  const known = new Set(queryDeep(root, TOGGLE_CSS, MOST_TOGGLES));
+  for (const el of known) {
+    const disabled = isDisabled(el) !== null;
     if (roleOf(el) === "radio") {
       groups.set(groupKey(el), [...(groups.get(groupKey(el)) ?? []), el]);
       continue;
     }
-    const name = nameOf(el, roleOf(el));
-    found.push({ el, on: checkedState(el), locked, stuck: !locked && mentions("toggle_inverted", name) });
+    const [name, on] = [nameOf(el, roleOf(el)), checkedState(el)];
+    const forced = disabled && on && mentions("consent_extras", name);
+    found.push({ el, on, locked: disabled && !forced, stuck: forced || (!disabled && mentions("toggle_inverted", name)) });
   }
   for (const radios of groups.values()) {
-    const off = radios.find((el) => leads("toggle_off", nameOf(el, "radio"), 4) || leads("consent_reject", nameOf(el, "radio"), 4));
+    const off = radios.find(isOffChoice);
     if (off === undefined) found.push({ el: radios[0], on: true, locked: radios.every((el) => isDisabled(el) !== null), stuck: true });
-    else found.push({ el: off, on: !checkedState(off), locked: isDisabled(off) !== null, stuck: false, picks: true });
+    else found.push({ el: off, on: !checkedState(off), locked: isDisabled(off) !== null && checkedState(off), stuck: false, picks: true });
   }
+  if (found.length) for (const el of oddSwitches(root, known)) found.push({ el, on: true, locked: false, stuck: true });
   return found.map((one) => ({ ...one, shown: switchShown(one.el) }));
 };

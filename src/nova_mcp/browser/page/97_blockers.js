@@ -24,13 +24,22 @@ const isLayer = (el) => {
   return style.position === "fixed" || Number(style.zIndex) >= 1;
 };
 
+// Hit far from its own place: something in it that nobody can look into lies there.
+const MAY_HIDE_A_TREE = new Set(["div", "section", "aside", "article", "span"]);
+const standsInFor = (el, x, y) => {
+  const tag = tagOf(el);
+  if ((!tag.includes("-") && !MAY_HIDE_A_TREE.has(tag)) || tag.startsWith("svg:") || openShadow(el) !== null) return false;
+  const box = boxOf(el);
+  return x < box.left || x > box.right || y < box.top || y > box.bottom;
+};
+
 const hitsOf = (points) =>
   points.map(([x, y]) => {
     const hit = deepHit(x, y);
     const layers = [];
     for (let node = hit; node !== null; node = composedParent(node)) {
       const tag = tagOf(node);
-      if (tag !== "body" && tag !== "html" && isLayer(node)) layers.push(node);
+      if (tag !== "body" && tag !== "html" && (isLayer(node) || (node === hit && standsInFor(node, x, y)))) layers.push(node);
     }
     return { x, y, hit, layers };
   });
@@ -46,35 +55,56 @@ const shareOfView = (el) => {
   return (Math.max(0, seen.right - seen.left) * Math.max(0, seen.bottom - seen.top)) / (WIN.innerWidth * WIN.innerHeight);
 };
 
-const mainOf = () => queryAll(DOC, MAIN_CSS);
-const shownMain = () => [...mainOf()].find((el) => rendered(el) && boxOf(el).width >= 1 && boxOf(el).height >= 1) ?? null;
+const hasBox = (el) => rendered(el) && boxOf(el).width >= 1 && boxOf(el).height >= 1;
+// By its tag the main part is found at once; only by its role it costs a walk through the document.
+const shownMain = () => [...allByTag(DOC, "main")].find(hasBox) ?? [...queryAll(DOC, "[role=main]")].find(hasBox) ?? null;
 
 const STANDING = new Set(["navigation", "banner", "contentinfo", "complementary", "search", "menubar", "toolbar"]);
-const isThePage = (el, main) => {
+// How much there is to read in a part of the page, as far as it matters.
+const readable = (el, most) => {
+  let length = 0;
+  walk(el, (node) => {
+    if (length > most) return "stop";
+    if (SKIPPED.has(tagOf(node))) return "skip";
+    for (let child = firstChild(node); child !== null; child = nextSibling(child)) if (isText(child)) length += dataOf(child).trim().length;
+    return undefined;
+  }, { nodes: 20000, millis: 30 });
+  return length;
+};
+
+// An application may sit in a fixed frame as a whole. Without a main part it is known by holding most of what there is
+// to press and to read; what is small, or asks for consent over something else, is not the page.
+const isThePage = (el, main, points = []) => {
   if (matches(el, MAIN_CSS) || elementAll(el, MAIN_CSS).length > 0) return true;
   if (main !== null || DIALOG_ROLES.has(roleOf(el))) return false;
   const all = documentAll(DOC, CONTROL_CSS).length;
-  const inner = queryDeep(el, "dialog,[role=dialog],[role=alertdialog]", 5).some(seenByEye);
-  return all > 0 && !inner && elementAll(el, CONTROL_CSS).length * 2 > all;
+  if (all === 0 || elementAll(el, CONTROL_CSS).length * 2 <= all) return false;
+  if (queryDeep(el, "dialog,[role=dialog],[role=alertdialog]", 5).some(seenByEye)) return false;
+  const lifted = isLayer(el);
+  if (lifted && shareOfView(el) < 0.3) return false;
+  const own = readable(el, 20000);
+  if (lifted && readable(documentBody(DOC), own * 2) > own * 2) return false;
+  return !(lifted && asksForConsent(el) && liesOnSomething(el, points));
 };
+
+const liesOnSomething = (el, points) =>
+  points.some(({ x, y }) => [...pointStack(DOC, x, y)].some((node) => !composedContains(el, node) && !composedContains(node, el)));
 
 // A part of the layout that is placed by hand lies beside the rest; a layer lies over it.
 const liesOver = (el, points) => {
-  for (const { x, y } of points) {
-    const under = [...pointStack(DOC, x, y)].find((node) => !composedContains(el, node) && !composedContains(node, el));
-    if (under !== undefined) return true;
-  }
+  if (liesOnSomething(el, points)) return true;
   if (shareOfView(el) < 0.9) return false;
-  const body = documentBody(DOC);
-  return body !== null && squash(textContentOf(el)).length * 2 < squash(textContentOf(body)).length;
+  const [body, own] = [documentBody(DOC), readable(el, 20000)];
+  return body !== null && readable(body, own * 2) > own * 2;
 };
 
 const isVeil = (el) => queryDeep(el, `${CHOICE_CSS},iframe,img,video,canvas,svg,input`, 1).length === 0 && shownTextOf(el, textBudget(60)).length < 3;
 
 // A bar at the edge that asks for consent is known by its words, whatever it is called.
 const asksForConsent = (el) => {
-  const text = textContentOf(el);
-  return text.length > 20 && text.length < 6000 && among("consent_text", longWords(text)) && closest(el, (node) => matches(node, MAIN_CSS)) === null;
+  const length = textContentOf(el).length;
+  if (length <= 20 || length >= 6000 || closest(el, (node) => matches(node, MAIN_CSS)) !== null) return false;
+  return among("consent_text", longWords(shownTextOf(el, textBudget(400))));
 };
 
 const coveringLayers = (main) => {
@@ -89,8 +119,8 @@ const coveringLayers = (main) => {
   const found = new Map();
   for (const [layer, { probes: count, points }] of owned) {
     const large = count < 3 && shareOfView(layer) >= 0.3 && !STANDING.has(roleOf(layer));
-    if ((count >= 3 || large) && !isThePage(layer, main) && liesOver(layer, points)) found.set(layer, "layer");
-    else if (count < 3 && !large && asksForConsent(layer) && !isThePage(layer, main)) found.set(layer, "named");
+    if ((count >= 3 || large) && !isThePage(layer, main, points) && liesOver(layer, points)) found.set(layer, "layer");
+    else if (count < 3 && !large && asksForConsent(layer) && !isThePage(layer, main, points)) found.set(layer, "worded");
   }
   return found;
 };
@@ -111,6 +141,19 @@ const standIn = (el) => {
   return null;
 };
 
+// A banner that takes its place among the rest comes before or after everything else; a page about cookies is the rest.
+const inTheFlow = (el) => closest(el, isLayer) === null;
+const MOST_BESIDE = 60;
+const nothingBeside = (el, next) => {
+  for (let node = el, seen = 0; node !== null && node !== documentBody(DOC); node = composedParent(node))
+    for (let other = next(node); other !== null; other = next(other)) {
+      if ((seen += 1) > MOST_BESIDE) return false;
+      if (isElement(other) ? !IGNORED.has(tagOf(other)) && seenByEye(other) : isText(other) && dataOf(other).trim() !== "") return false;
+    }
+  return true;
+};
+const standsApart = (el) => elementAll(el, "h1").length === 0 && nothingBeside(el, previousSibling) !== nothingBeside(el, nextSibling);
+
 const namedForConsent = (el) => {
   const tag = tagOf(el);
   if (tag === "body" || tag === "html" || tag === "main" || maybeControl(el)) return false;
@@ -121,14 +164,26 @@ const namedForConsent = (el) => {
 // Layers hang near the top of the tree, at the beginning or the end of it; in a huge document nobody looks further.
 const HUGE_TREE = 10000;
 const SHALLOW = { levels: 5, ends: 30, nodes: 1500 };
+const lastChild = getter(Node.prototype, "lastChild");
+const endsOf = (parent) => {
+  const found = new Set();
+  for (const [first, next] of [[firstChild, nextSibling], [lastChild, previousSibling]]) {
+    let left = SHALLOW.ends;
+    for (let node = first(parent); node !== null && left > 0; node = next(node))
+      if (isElement(node) && !IGNORED.has(tagOf(node))) {
+        found.add(node);
+        left -= 1;
+      }
+  }
+  return found;
+};
 const shallowNodes = () => {
   const found = [];
   let level = [documentBody(DOC)].filter((el) => el !== null);
   for (let depth = 0; depth < SHALLOW.levels && level.length && found.length < SHALLOW.nodes; depth += 1) {
     const next = [];
     for (const el of level) {
-      const inner = [...composedChildren(el)].filter((node) => isElement(node) && !IGNORED.has(tagOf(node)));
-      next.push(...(inner.length <= SHALLOW.ends * 2 ? inner : [...inner.slice(0, SHALLOW.ends), ...inner.slice(-SHALLOW.ends)]));
+      next.push(...endsOf(openShadow(el) ?? el));
       if (next.length > SHALLOW.nodes) break;
     }
     found.push(...next);
@@ -155,7 +210,8 @@ const knownRoots = () => {
   }
   for (const el of query(OTHER_ROOTS, 40)) put(el, true);
   if (CONSENT_FRAMES !== "") for (const el of query(CONSENT_FRAMES, 10)) put(el, true);
-  for (const el of query(NAMED_ABOUT, 300)) if (namedForConsent(el) && closest(el, (node) => matches(node, MAIN_CSS)) === null) put(el, false);
+  for (const el of query(NAMED_ABOUT, 300))
+    if (namedForConsent(el) && closest(el, (node) => matches(node, MAIN_CSS)) === null && (!inTheFlow(el) || standsApart(el))) put(el, false);
   return roots;
 };
 
@@ -163,20 +219,22 @@ const isModalNow = (el) => tagOf(el) === "dialog" && matches(el, ":modal");
 
 const layerCandidates = (main) => {
   const found = new Map();
-  for (const el of queryDeep(DOC, "dialog:modal", 10)) if (seenByEye(el)) found.set(el, "modal");
+  const dialogs = [...allByTag(DOC, "dialog")].concat(rootsNow().filter(isConnected).flatMap((root) => [...fragmentAll(root, "dialog")]));
+  for (const el of dialogs.slice(0, 200)) if (isModalNow(el) && seenByEye(el)) found.set(el, "modal");
   for (const el of queryDeep(DOC, "[aria-modal=true]", 20)) if (!found.has(el) && DIALOG_ROLES.has(roleOf(el)) && seenByEye(el)) found.set(el, "declared");
   for (const [el, sure] of knownRoots()) {
     if (sure ? elementAll(el, MAIN_CSS).length > 0 : isThePage(el, main)) continue;
     if (sure) found.set(el, found.get(el) === "modal" ? "known modal" : "known");
     else if (!found.has(el)) found.set(el, "named");
   }
-  for (const [el, why] of coveringLayers(main)) if (!found.has(el)) found.set(el, why);
-  return found;
+  const covering = coveringLayers(main);
+  for (const [el, why] of covering) if (!found.has(el)) found.set(el, why);
+  return { found, covers: (el) => covering.get(el) === "layer" };
 };
 
 // One blocker for each nest of candidates: `body` is the part that speaks, `root` everything that belongs to it.
-const WEIGHT = ["known modal", "known", "modal", "declared", "named", "layer"];
-const nested = (found) => {
+const WEIGHT = ["known modal", "known", "modal", "declared", "named", "worded", "layer"];
+const nested = ({ found, covers }) => {
   const all = [...found.keys()];
   const holds = (outer, inner) => outer !== inner && !found.get(inner).endsWith("modal") && composedContains(outer, inner);
   const groups = [];
@@ -186,7 +244,7 @@ const nested = (found) => {
     const speaking = telling.filter((el) => !telling.some((other) => holds(other, el)));
     const grouped = (outer, body, parts) => {
       const whys = parts.map((part) => found.get(part));
-      groups.push({ root: outer, body, why: WEIGHT.find((why) => whys.includes(why)), sure: whys.some((why) => why.startsWith("known")) });
+      groups.push({ root: outer, body, why: WEIGHT.find((why) => whys.includes(why)), covers: parts.some(covers), sure: whys.some((why) => why.startsWith("known")) });
     };
     if (found.get(root) !== "layer" || speaking.length === 0) grouped(root, root, [root, ...inside]);
     else if (speaking.length === 1) grouped(root, speaking[0], [root, ...inside]);
@@ -205,28 +263,34 @@ const kindOf = (root, group, choices) => {
   const words = wordsIn(root);
   const says = (list) => among(list, words);
   if (queryDeep(root, CHALLENGE_CSS, 5).some(rendered) || says("challenge_text")) return "challenge";
-  if (group.sure) return "consent";
   const fields = fieldsIn(root);
+  if (group.sure) return fields.some((el) => typedAs(el) === "password") ? "login_wall" : "consent";
   if (says("age_text")) return "age_gate";
-  if (fields.some((el) => typedAs(el) === "password") || (fields.length > 0 && (loginForms(root)[0]?.score ?? 0) >= 0.5)) return "login_wall";
-  const asks = choices.some((one) => ASKED.has(one.label) || (group.why === "named" && one.label === "close"));
+  if (fields.some((el) => typedAs(el) === "password")) return "login_wall";
+  // An address and "sign up" make a newsletter as well as an account; what the layer says of itself decides.
+  const entersHere = () => (loginForms(root)[0]?.score ?? 0) >= 0.5 && (says("login_text") || !says("newsletter_text"));
+  if (fields.length > 0 && entersHere()) return "login_wall";
+  const excused = () => choices.some((one) => one.label === "excuse") && !says("newsletter_text");
+  const asks = choices.some((one) => ASKED.has(one.label)) || (group.why === "named" && choices.length > 0) || excused();
   if (asks && says("consent_text")) return "consent";
   if (says("paywall_text")) return "paywall";
-  if (says("login_text") || (loginForms(root)[0]?.score ?? 0) >= 0.5) return "login_wall";
+  if (says("login_text") || entersHere()) return "login_wall";
   if (matches(root, CHAT_CSS) || queryDeep(root, CHAT_CSS, 1).length > 0 || (fields.length > 0 && says("chat_text"))) return "chat";
   if (says("newsletter_text")) return "newsletter";
   return group.why === "modal" || group.why === "declared" || DIALOG_ROLES.has(roleOf(root)) ? "modal" : "unknown";
 };
 const typedAs = (el) => (tagOf(el) === "input" ? inputType(el) : "");
 
-// A page that is nothing but a check whether a person is there.
+// A page that is nothing but a check whether a person is there: little to read and hardly a link to follow.
+const CHECK_PAGE = { nodes: 3000, controls: 8, links: 4, text: 1500 };
 const challengePage = () => {
   const body = documentBody(DOC);
-  if (body === null || documentAll(DOC, CONTROL_CSS).length > 8) return null;
-  const text = squash(textContentOf(body));
-  if (text.length > 3000) return null;
-  const checks = queryDeep(DOC, CHALLENGE_CSS, 3).some(rendered) || among("challenge_text", longWords(`${documentTitle(DOC)} ${shownTextOf(body, textBudget(600))}`));
-  return checks ? body : null;
+  if (body === null || allByTag(DOC, "*").length > CHECK_PAGE.nodes || documentAll(DOC, CONTROL_CSS).length > CHECK_PAGE.controls) return null;
+  if (readable(body, CHECK_PAGE.text * 2) > CHECK_PAGE.text * 2) return null;
+  if (queryDeep(DOC, CHALLENGE_CSS, 3).some(rendered)) return body;
+  if (documentAll(DOC, "a[href]").length > CHECK_PAGE.links) return null;
+  const shown = shownTextOf(body, textBudget(600));
+  return shown.length <= CHECK_PAGE.text && among("challenge_text", longWords(`${documentTitle(DOC)} ${shown}`)) ? body : null;
 };
 
 // Points of the main content, and which of them can't be reached because of a layer.
@@ -237,11 +301,11 @@ const contentPoints = (main) => {
 };
 
 const liesWithin = (roots, hit) => hit !== null && roots.some((root) => composedContains(root, hit));
-const isBlocking = (group, hits) => {
+const isBlocking = (group, hits, main) => {
   if (hits.length === 0) return null;
   if (isModalNow(group.body) || isModalNow(group.root)) return true;
   // What is drawn before or after an element that holds the layer is hit as that element.
-  const drawnAround = (hit) => hit !== null && !isRoot(hit) && composedContains(hit, group.body) && !liesWithin([hit], shownMain());
+  const drawnAround = (hit) => hit !== null && !isRoot(hit) && composedContains(hit, group.body) && !liesWithin([hit], main);
   return hits.filter(({ hit }) => liesWithin([group.root, ...group.veils], hit) || drawnAround(hit)).length * 2 > hits.length;
 };
 
@@ -261,6 +325,9 @@ const labelledChoices = (root) => layerChoices(root).map((el) => {
 });
 
 const SPEAKS = new Set(["accept", "reject", "decline", "close", "manage", "save"]);
+const BY_WORDS = new Set(["named", "worded"]);
+const ANSWERS = new Set(["accept", "reject", "decline"]);
+const OFFER_LABELS = { decline: ["reject", "close"], excuse: ["unknown", "close"] };
 const layersNow = () => {
   if (WIN.innerWidth < 1 || WIN.innerHeight < 1) return [];
   measure();
@@ -277,19 +344,25 @@ const layersNow = () => {
     if (tagOf(group.root) === "iframe") framed.push(group.root);
     const kind = kindOf(group.root, group, choices);
     if (kind === "consent" && closingAccepts(group.root)) for (const one of choices) if (one.label === "close") one.label = "accept";
-    if (group.why === "named" && (kind !== "consent" || !choices.some((one) => SPEAKS.has(one.label)))) continue;
-    found.push({ ...holder, kind, choices, framed, blocking: isBlocking(holder, hits) });
+    // What was only guessed by its name has to speak for itself, unless it lies over the page anyway.
+    if (BY_WORDS.has(group.why) && !group.covers && (kind !== "consent" || !choices.some((one) => SPEAKS.has(one.label)))) continue;
+    if (group.why === "named" && !group.covers && inTheFlow(group.root) && !choices.some((one) => ANSWERS.has(one.label))) continue;
+    found.push({ ...holder, kind, choices, framed, blocking: isBlocking(holder, hits, main) });
   }
   const check = found.length === 0 ? challengePage() : null;
   if (check !== null) found.push({ root: check, body: check, why: "page", veils: [], kind: "challenge", choices: [], framed: [], blocking: true });
   const rank = (one) => (isModalNow(one.body) ? 0 : one.blocking ? 1 : 2);
   found.sort((left, right) => rank(left) - rank(right));
-  for (const one of found) layerMemory.set(one.body, { root: one.root, veils: one.veils, points: one.why === "page" ? [] : takenBy(one) });
   return found.slice(0, MOST_LAYERS);
 };
 const layerMemory = new WeakMap();
+// Only for a layer that is about to be pressed: a look at the page alone needs no points, and each costs a hit test.
+const remembered = (one) => {
+  layerMemory.set(one.body, { root: one.root, veils: one.veils, points: one.why === "page" ? [] : takenBy(one) });
+  return one;
+};
 
-const settledLabel = (label, kind) => (label === "decline" ? (kind === "consent" ? "reject" : "close") : label);
+const settledLabel = (label, kind) => OFFER_LABELS[label]?.[kind === "consent" ? 0 : 1] ?? label;
 const NAMES_ALL = (one) => one.facts.texts.some((text) => among("consent_everything", foldWords(text)));
 // The control that speaks for the whole layer; of several alike the one that says all, or none.
 const speaksFor = (layer, label) => {
