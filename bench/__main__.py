@@ -1,4 +1,4 @@
-"""`python -m bench [name] [--long] [--trials=…]`: run one measurement, or all of them in their short form."""
+"""`python -m bench [name] [--quick|--long] [--trials=…]`: run one measurement, or all of them in their short form."""
 
 import importlib
 import sys

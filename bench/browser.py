@@ -2,6 +2,7 @@
 
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -23,8 +24,8 @@ from bench.browser_measures import (
     memory,
     watching,
 )
-from bench.browser_pages import LOG_ROWS, SEATS, Shop, open_shop
-from bench.browser_reach import Reach, reach
+from bench.browser_pages import LOG_ROWS, ORDERS, SEATS, Shop, open_shop
+from bench.browser_reach import Reach, Room, reach
 from bench.browser_tasks import FILL, FIND, READ, Route
 from bench.packages import NotInstalled
 from bench.peers import Hand, Maker, WentWrong, makers, running, tokens
@@ -34,8 +35,19 @@ from nova_mcp import __version__
 from nova_mcp.browser.discovery import find_browser, this_machine
 
 NOVA: Final = "nova"
-PARTS: Final = ("cold", "everyday", "huge", "jobs", "watching")
-CONTROLS: Final = {"tiny": 3, "shop": 750, "nodes": LOG_ROWS // 50, "buttons": SEATS}
+PARTS: Final = ("cold", "everyday", "jobs", "reach", "huge", "watching")
+# A look holds no more than a few thousand controls; seats beyond them are searched for, spread over the whole plan.
+FAR_SEATS: Final = tuple(f"Seat {number}" for number in range(1, SEATS + 1, SEATS // 12 - 1))
+ROOMS: Final = (
+    Room("tiny", 3),
+    Room("repair", 14),
+    Room("orders", 3 + 3 * ORDERS),
+    Room("shop", 750),
+    Room("nodes", LOG_ROWS // 50),
+    Room("buttons", SEATS, FAR_SEATS),
+)
+ROUNDS: Final = {"quick": 3, "usual": 20, "long": 100}
+LOST: Final = "LOST"
 
 # Nova ÷ the best peer, at p50.
 RATIO_AIMS: Final = {
@@ -56,6 +68,7 @@ TOKEN_AIMS: Final = {
     "look, buttons": 1200,
     "click, tiny": 60,
     "click, medium": 60,
+    "tools/list": 3000,
 }
 JOB_AIMS: Final = {READ: 7812, FIND: 421, FILL: 991}
 
@@ -72,6 +85,16 @@ def _ratio(by_server: dict[str, Series]) -> float | None:
     return quantile(mine, 0.5) / min(others) if mine and others else None
 
 
+def _verdict(measure: str, ratio: float | None, own: float | None) -> str:
+    """Marks a miss: of an aim where there is one, of the best peer elsewhere."""
+    misses = []
+    if ratio is not None and ratio > RATIO_AIMS.get(measure, 1.0):
+        misses.append(f"{LOST} x{ratio:.2f}" if ratio > 1 else "aim missed")
+    if own is not None and own > TIME_AIMS.get(measure, float("inf")):
+        misses.append("too slow")
+    return ", ".join(misses) or ("won" if ratio is not None else "")
+
+
 def _aim(measure: str) -> str:
     parts = [f"x <= {RATIO_AIMS[measure]:.1f}"] if measure in RATIO_AIMS else []
     return ", ".join([*parts, *([f"ms <= {TIME_AIMS[measure]}"] if measure in TIME_AIMS else [])])
@@ -85,8 +108,10 @@ def show_times(title: str, figures: Figures) -> None:
         ratio = _ratio(by_server)
         counts = "/".join(str(len(series.ms)) for series in by_server.values())
         cells = [_pair(series) for series in by_server.values()]
-        rows.append([measure, counts, *cells, "-" if ratio is None else f"{ratio:.2f}", _aim(measure)])
-    show(f"{title}, ms p50 / p95", ["", "n", *figures.names, "x best peer", "aim"], rows)
+        own = by_server[NOVA].ms
+        verdict = _verdict(measure, ratio, quantile(own, 0.5) if own else None)
+        rows.append([measure, counts, *cells, "-" if ratio is None else f"{ratio:.2f}", _aim(measure), verdict])
+    show(f"{title}, ms p50 / p95", ["", "n", *figures.names, "x best", "aim", ""], rows)
     for measure, by_server in figures.series.items():
         for name, series in by_server.items():
             if series.note:
@@ -127,36 +152,71 @@ def show_tokens(figures: Sequence[Figures], lists: dict[str, str]) -> None:
                 continue
             counts = {name: series.read for name, series in by_server.items() if series.read is not None}
             peers = [count for name, count in counts.items() if name != NOVA]
-            ratio = f"{counts[NOVA] / min(peers):.2f}" if NOVA in counts and peers else "-"
-            rows.append([measure, *(counts.get(n, "-") for n in names), ratio, TOKEN_AIMS.get(measure, "")])
+            rows.append(_token_row(measure, [counts.get(name) for name in names], peers))
     sizes = [tokens(lists[name]) for name in names]
-    rows.append(["tools/list", *sizes, f"{sizes[0] / min(sizes[1:]):.2f}", 3000])
-    show("Answers as the client gets them, o200k tokens of their text", ["", *names, "x best peer", "aim"], rows)
+    rows.append(_token_row("tools/list", sizes, sizes[1:]))
+    show("Answers as the client gets them, o200k tokens of their text", ["", *names, "x best", "aim", ""], rows)
+
+
+def _token_row(measure: str, counts: Sequence[int | None], peers: Sequence[int]) -> list[object]:
+    mine, aim = counts[0], TOKEN_AIMS.get(measure)
+    ratio = mine / min(peers) if mine is not None and peers else None
+    verdict = "" if ratio is None else f"{LOST} x{ratio:.2f}" if ratio > 1 else "won"
+    if mine is not None and aim is not None and mine > aim:
+        verdict = "aim missed"
+    shown = ["-" if count is None else count for count in counts]
+    return [measure, *shown, "-" if ratio is None else f"{ratio:.2f}", aim or "", verdict]
 
 
 def show_jobs(found: dict[Route, list[Done] | str]) -> None:
     rows: list[list[object]] = []
     for route, done in found.items():
         if isinstance(done, str):
-            rows.append([route.job, route.server, route.way, done[:40], "", "", "", ""])
+            rows.append([route.job, route.server, route.way, f"FAILED: {done[:40]}", "", "", "", ""])
             continue
         read = round(statistics.median(one.read for one in done))
         written = round(statistics.median(one.written for one in done))
         seconds = statistics.median(one.seconds for one in done)
         aim = JOB_AIMS[route.job] if route.server == NOVA else ""
-        rows.append([route.job, route.server, route.way, read, written, done[0].calls, f"{seconds:.2f}", aim])
+        missed = " missed" if aim and read > aim else ""
+        rows.append(
+            [route.job, route.server, route.way, read, written, done[0].calls, f"{seconds:.2f}", f"{aim}{missed}"]
+        )
     heads = ["job", "server", "way", "tokens read", "written", "calls", "s p50", "aim, read"]
     show("Jobs, checked against the shop's book", heads, rows)
 
 
 def show_memory(found: dict[str, Memory]) -> None:
-    rows = [[name, one.server, one.browser, one.server + one.browser, one.processes] for name, one in found.items()]
-    show("Memory with one page open, MB resident", ["", "server", "browser", "both", "processes"], rows)
+    best = min(one.server for name, one in found.items() if name != NOVA)
+    rows = [
+        [name, one.server, one.browser, one.server + one.browser, one.processes, f"{one.server / best:.2f}"]
+        for name, one in found.items()
+    ]
+    heads = ["", "server", "browser", "both", "processes", "server x best peer"]
+    show("Memory after the same work, MB resident, shared pages counted in each process", heads, rows)
+
+
+def _reached(one: Reach) -> str:
+    if not one.complete:
+        return "NOT ALL REACHABLE"
+    return "all" if one.listed >= one.there else "all that were tried"
 
 
 def show_reach(found: Sequence[Reach]) -> None:
-    rows = [[one.page, one.there, one.tokens, one.shown, one.listed] for one in found]
-    show("What Nova's look leaves reachable", ["page", "controls", "tokens", "shown", "with a ref"], rows)
+    rows = [
+        [
+            one.page,
+            one.there,
+            one.tokens,
+            one.shown,
+            one.listed,
+            f"{one.far} of {one.far_tried}" if one.far_tried else "-",
+            _reached(one),
+        ]
+        for one in found
+    ]
+    heads = ["page", "controls", "tokens", "shown", "with a ref", "beyond, by search", "reachable"]
+    show("What Nova's look leaves reachable", heads, rows)
     for one in found:
         if one.note:
             print(f"{one.page}: {one.note}")
@@ -175,7 +235,7 @@ def show_watching(found: Sequence[Watching]) -> None:
 
 
 async def _reaches(hand: Hand, shop: Shop) -> list[Reach]:
-    return [await reach(hand, page, shop.url(page), there) for page, there in CONTROLS.items()]
+    return [await reach(hand, room, shop.url(room.page)) for room in ROOMS]
 
 
 async def measure(these: list[Maker], shop: Shop, browser: str, rounds: int) -> None:
@@ -187,16 +247,19 @@ async def measure(these: list[Maker], shop: Shop, browser: str, rounds: int) -> 
     token_tables: list[Figures] = []
     lists: dict[str, str] = {}
     async with AsyncExitStack() as stack:
-        if "everyday" in parts or "jobs" in parts:
+        if {"everyday", "jobs", "reach"}.intersection(parts):
             hands = await stack.enter_async_context(running(these))
             lists = {name: await hand.server.listed() for name, hand in hands.items()}
+            for hand in hands.values():
+                await hand.open(shop.url("tiny"))
         if "everyday" in parts:
             token_tables.append(await everyday(hands, shop, rounds))
             show_times("Everyday pages", token_tables[-1])
             show_work("Everyday pages", token_tables[-1])
             show_memory({name: memory(hand) for name, hand in hands.items()})
         if "jobs" in parts:
-            show_jobs(await jobs(hands, shop, max(5, rounds // 4)))
+            show_jobs(await jobs(hands, shop, max(1, rounds // 4)))
+        if "reach" in parts:
             show_reach(await _reaches(hands[NOVA], shop))
     if "huge" in parts:
         token_tables.append(await huge(these, shop, rounds))
@@ -223,6 +286,7 @@ def main(*, long: bool) -> int:
     print(f"{version.strip()} · {', '.join(f'{one.name} {one.version}' for one in these)}\n")
     begun = time.perf_counter()
     with open_shop() as shop:
-        anyio.run(measure, these, shop, browser, number("rounds", 100 if long else 20))
+        length = "long" if long else "quick" if "--quick" in sys.argv else "usual"
+        anyio.run(measure, these, shop, browser, number("rounds", ROUNDS[length]))
     print(f"took {time.perf_counter() - begun:.0f} s")
     return 0

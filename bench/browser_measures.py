@@ -146,6 +146,8 @@ async def huge(makers: Sequence[Maker], shop: Shop, rounds: int) -> Figures:
         async with running(makers) as hands:
             spent = dict.fromkeys(hands, 0.0)
             for name, hand in hands.items():
+                # The browser starts with the first page, and that belongs to the cold start.
+                await hand.open(shop.url("tiny"))
                 await _measured(figures, f"navigate, {page}", name, partial(hand.open, shop.url(page)))
             for name in turns(list(hands), rounds):
                 series = figures.of(f"look, {page}", name)

@@ -298,7 +298,9 @@ def _as_root() -> bool:
 def nova(browser: str, version: str) -> Maker:
     def parameters(folder: Path) -> StdioServerParameters:
         arguments = ["-m", "nova_mcp.cli", "serve", "--data-dir", str(folder), "--browser", browser]
-        return StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
+        # An installed package is compiled already; a checkout is after its first start, unless that is forbidden.
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return StdioServerParameters(command=sys.executable, args=arguments, env=env)
 
     return Maker("nova", version, parameters, NovaHand)
 

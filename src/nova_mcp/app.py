@@ -71,7 +71,9 @@ Loop = Callable[[], Coroutine[None, None, None]]
 class Nova:
     """The running program: everything a server needs behind one door."""
 
-    def __init__(self, parts: Parts, db: Database, background: Iterable[Loop]) -> None:
+    def __init__(
+        self, parts: Parts, db: Database, background: Iterable[Loop], early: Iterable[asyncio.Task[None]] = ()
+    ) -> None:
         self._parts = parts
         self._db = db
         self._pipeline = Pipeline(parts)
@@ -81,7 +83,7 @@ class Nova:
             *background,
             partial(self._pipeline.running.watch_stop_file, parts.settings.stop_file),
         )
-        self._background = [asyncio.create_task(_keep_running(loop)) for loop in loops]
+        self._background = [*early, *(asyncio.create_task(_keep_running(loop)) for loop in loops)]
         self._closed = False
         self._uncover = hide_in_logs(parts.secrets.redactor.text)
 
@@ -128,8 +130,11 @@ async def _keep_running(loop: Loop) -> None:
             await anyio.sleep(RESTART_PAUSE_S)
 
 
-async def build(settings: Settings, ports: Ports | None = None) -> Nova:
-    """Open the store, explain what earlier servers left behind, and wire everything."""
+async def build(settings: Settings, ports: Ports | None = None, *, ahead: bool = False) -> Nova:
+    """Open the store, explain what earlier servers left behind, and wire everything.
+
+    `ahead` starts the browser's driver meanwhile, for a server whose first call is going to need it.
+    """
     try:
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         db = await anyio.to_thread.run_sync(Database.open, settings.store_url)
@@ -140,13 +145,13 @@ async def build(settings: Settings, ports: Ports | None = None) -> Nova:
     for notice in db.notices:
         log.error(notice)
     try:
-        return await _wired(settings, ports or system_ports(), db)
+        return await _wired(settings, ports or system_ports(), db, ahead=ahead)
     except StoreUnavailable as failure:
         await db.close()
         raise store_failed(failure) from failure
 
 
-async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
+async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool) -> Nova:
     server_id = ServerId(ports.ids.token(16))
     recorder = Recorder(db, ports, server_id, also=(settle_recovered, renew_after_act))
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
@@ -163,6 +168,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         ports,
         ClaimBook(ports, db, server_id),
     )
+    early = [asyncio.create_task(_warmed(browser))] if ahead else []
     catalogue = await anyio.to_thread.run_sync(load_catalogue)
     parts = Parts(
         settings=settings,
@@ -188,4 +194,13 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         ],
         holding=claim_retention.claim_holds,
     )
-    return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run])
+    return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run], early)
+
+
+async def _warmed(browser: Browser) -> None:
+    """The driver is another program: it starts while this one still loads its tools."""
+    try:
+        await browser.warm()
+    except Exception:
+        # The first call that needs a page tries again and tells its caller.
+        log.warning("the browser's driver did not start ahead of time", exc_info=True)

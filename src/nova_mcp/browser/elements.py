@@ -22,7 +22,8 @@ _SPACES = re.compile(r"\s+")
 _DIGITS = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
+# Thousands are made at every look, and a frozen class takes several times as long to fill. Nobody changes one.
+@dataclass(slots=True, unsafe_hash=True)
 class ElementFacts:
     """What one look at the page says about an element; text is as the page showed it."""
 
@@ -39,6 +40,8 @@ class ElementFacts:
     classes: tuple[str, ...] = ()
 
 
+# Looks at one page repeat their texts.
+@functools.lru_cache(maxsize=8192)
 def _text(value: str) -> str:
     # Most texts are plain already; looking is cheaper than making anew.
     if value.isascii() and value.isprintable() and "  " not in value and value[:1] != " " != value[-1:]:

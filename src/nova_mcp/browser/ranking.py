@@ -1,5 +1,6 @@
 """What of a page is worth showing when there is no room for all of it: scores, shares of a budget, what is blocked."""
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -28,6 +29,8 @@ class Placement(NamedTuple):
 _WEIGHTS: Final = (40, 25, 20, 15, 15, 10, 5, -15, -10, -20, -30)
 
 
+# Of the few thousand placements there can be, a page shows a dozen.
+@functools.cache
 def score(placement: Placement) -> int:
     """The rank of an element in a list that has no room for all."""
     return sum(weight for weight, holds in zip(_WEIGHTS, placement, strict=True) if holds)
@@ -77,7 +80,8 @@ def placements(elements: Iterable[SeenElement], viewport: tuple[int, int]) -> li
 def by_score(elements: Sequence[SeenElement], viewport: tuple[int, int]) -> list[SeenElement]:
     """Best first; equals stay in document order."""
     scores = [score(placement) for placement in placements(elements, viewport)]
-    return [elements[index] for index in sorted(range(len(elements)), key=lambda index: -scores[index])]
+    # Descending order leaves equals as they were.
+    return [elements[index] for index in sorted(range(len(elements)), key=scores.__getitem__, reverse=True)]
 
 
 # -- budgets

@@ -42,7 +42,8 @@ class SeenForm:
     enter_posts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen for the same reason as the facts in it: a look makes thousands.
+@dataclass(slots=True, unsafe_hash=True)
 class SeenElement:
     """One element at the moment of the look; `node` is its number inside that document."""
 

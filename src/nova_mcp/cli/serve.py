@@ -136,10 +136,13 @@ def _serve(settings: Settings, *, http: bool) -> int:
 
 
 def _stdio(settings: Settings, manifest: "Manifest") -> int:
-    import anyio
+    from nova_mcp.server.collecting import keeping_everything
 
-    from nova_mcp.server.logs import log_to_stderr
-    from nova_mcp.server.stdio import serve_stdio
+    with keeping_everything():
+        import anyio
+
+        from nova_mcp.server.logs import log_to_stderr
+        from nova_mcp.server.stdio import serve_stdio
 
     log_to_stderr(settings.log_level)
     if sys.stdin.isatty():

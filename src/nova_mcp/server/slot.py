@@ -11,6 +11,7 @@ import anyio.to_thread
 from nova_mcp import __version__
 from nova_mcp.errors import Unavailable
 from nova_mcp.server.backend import Backend, Health
+from nova_mcp.server.collecting import keeping_everything
 from nova_mcp.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -21,8 +22,9 @@ CLOSE_LIMIT_S = 10.0
 
 async def build_default(settings: Settings) -> Backend:
     """Import the program in a thread, so that the protocol stays responsive meanwhile."""
-    app = await anyio.to_thread.run_sync(import_module, "nova_mcp.app")
-    return cast(Backend, await app.build(settings))
+    with keeping_everything():
+        app = await anyio.to_thread.run_sync(import_module, "nova_mcp.app")
+        return cast(Backend, await app.build(settings, ahead=True))
 
 
 class BackendSlot:

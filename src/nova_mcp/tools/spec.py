@@ -54,6 +54,8 @@ class Params(BaseModel):
         alias_generator=to_camel,
         validate_by_alias=True,
         validate_by_name=False,
+        # Built when first used: a session calls few of the tools, and none of them before the list is out.
+        defer_build=True,
     )
 
 
@@ -93,7 +95,9 @@ def compact(body: Mapping[str, Json]) -> str:
 class Part(BaseModel):
     """A piece of an answer."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True, defer_build=True
+    )
 
 
 class Result(Part):

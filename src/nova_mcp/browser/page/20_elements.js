@@ -24,8 +24,9 @@ const resolvedPath = (given, base) => {
   }
 };
 
-// Parsing an address is dear; a page repeats few forms of it. Without a dot there is no segment to resolve.
-const PLAIN_PATH = /^\/(?!\/)[\w~/-]*$/;
+// Parsing an address is dear; a page repeats few forms of it. Without a dot there is no segment to resolve, and what
+// follows the path cannot change it.
+const PLAIN_PATH = /^(\/(?!\/)[\w~/-]*)(?:[?#]|$)/;
 const knownPaths = { base: null, plain: false, paths: new Map() };
 const forgetPaths = () => {
   knownPaths.base = null;
@@ -39,7 +40,10 @@ const hrefPath = (el) => {
     knownPaths.plain = /^https?:/.test(knownPaths.base) && resolvedPath("/", knownPaths.base) === "/";
     knownPaths.paths.clear();
   }
-  if (knownPaths.plain && PLAIN_PATH.test(given)) return given;
+  if (knownPaths.plain) {
+    const plain = PLAIN_PATH.exec(given);
+    if (plain !== null) return plain[1];
+  }
   let path = knownPaths.paths.get(given);
   if (path === undefined) knownPaths.paths.set(given, (path = resolvedPath(given, knownPaths.base)));
   return path;

@@ -41,7 +41,7 @@ const headingFacts = (el) => {
   return { level: Number(level) || 2, text: cut(squash(namedText(el, 0, { left: 100 })), 100) };
 };
 
-const shownText = (el) => rendered(el) && opaque(el) && !inkless(el) && !offPage(boxOf(el));
+const shownText = (el) => checkVisible(el, PLAINLY_SHOWN) && !inkless(el) && !offPage(boxOf(el));
 
 const layerFacts = (el) => ({
   n: numberOf(el), role: roleOf(el), name: nameOf(el, roleOf(el)),
