@@ -181,7 +181,8 @@ async def test_patterns_find_places_behind_signs_of_two_units(module_tab, site):
 
 
 async def test_the_last_of_fifty_thousand_buttons_is_found_and_its_ref_means_it(tab, site):
-    await show(tab, site, "<div id=all></div>")
+    plain = "<style>button{display:block;font:10px monospace;border:0;padding:0}</style>"
+    await show(tab, site, f"{plain}<div id=all></div>")
     await tab.page.evaluate(
         """() => { let html = ''; for (let i = 1; i <= 50000; i++) html += `<button>Choice ${i}</button>`;
         all.innerHTML = html;

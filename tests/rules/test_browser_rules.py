@@ -19,7 +19,7 @@ from nova_mcp.browser.ranking import (
     pack,
     score,
 )
-from nova_mcp.browser.reading import Continuation, read_token, write_token
+from nova_mcp.browser.reading import read_token
 from nova_mcp.browser.refs import Perception
 from nova_mcp.browser.rules import (
     ActionRequest,
@@ -280,25 +280,6 @@ def test_a_link_leads_to_its_address_whatever_the_fragment():
 
 
 # -- tokens for reading on
-
-TEXT = st.none() | st.text(max_size=30)
-
-
-@given(
-    st.builds(
-        Continuation,
-        st.text(max_size=32),
-        st.integers(0, 10**7),
-        st.sampled_from(["auto", "main", "page"]),
-        st.booleans(),
-        TEXT,
-        TEXT,
-        st.none() | st.integers(0, 999),
-        TEXT,
-    )
-)
-def test_a_token_says_what_was_put_into_it(continuation):
-    assert read_token(write_token(continuation)) == continuation
 
 
 @given(st.text(max_size=60))

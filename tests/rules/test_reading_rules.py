@@ -18,16 +18,22 @@ from nova_mcp.tools.searching import SearchTextResult, TextMatch
 from nova_mcp.tools.tables import ExtractTableResult, TablePart
 from nova_mcp.tools.waiting import WaitParams
 
+SELECTORS = st.text(min_size=1, max_size=50).filter(lambda text: len(text.encode("utf-8", "replace")) <= 100)
+BY_SELECTOR = st.fixed_dictionaries(
+    {
+        "selector": SELECTORS,
+        "nth": st.none() | st.integers(0, 999),
+        "frame_id": st.none() | st.text("0123456789ABCDEF", min_size=32, max_size=32),
+    }
+)
+BY_REF = st.fixed_dictionaries({"ref": st.none() | st.from_regex(r"\Ae[1-9][0-9]{0,6}\Z")})
 CONTINUATIONS = st.builds(
-    Continuation,
-    content_hash=st.text("0123456789abcdef", min_size=32, max_size=32),
-    offset=st.integers(0, 5_200_000),
-    scope=st.sampled_from(("auto", "main", "page")),
-    include_hidden=st.booleans(),
-    selector=st.none() | st.text(max_size=50).filter(lambda text: len(text.encode("utf-8", "replace")) <= 100),
-    ref=st.none() | st.from_regex(r"\Ae[1-9][0-9]{0,6}\Z"),
-    nth=st.none() | st.integers(0, 999),
-    frame_id=st.none() | st.text("0123456789ABCDEF", min_size=32, max_size=32),
+    lambda digest, offset, scope, hidden, named: Continuation(digest, offset, scope, hidden, **named),
+    st.text("0123456789abcdef", min_size=32, max_size=32),
+    st.integers(0, 5_200_000),
+    st.sampled_from(("auto", "main", "page")),
+    st.booleans(),
+    BY_SELECTOR | BY_REF,
 )
 
 

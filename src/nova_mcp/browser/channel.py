@@ -1,12 +1,14 @@
 """One page's private line: questions to the isolated world `nova`, messages from it, and the page's lifetime."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Literal, TypeAlias, cast
 
 import anyio
 from playwright.async_api import CDPSession, Error, Frame, Page
 
+from nova_mcp.browser.frame_ids import whole_id
 from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.messages import BINDING, Listeners, Message, PageMessages
 from nova_mcp.browser.pipelining import sent_together
@@ -200,14 +202,25 @@ class PageChannel:
                     return {"frameId": parent, "value": value}
         raise _frame_detached()
 
-    async def reach(self, frame_id: str) -> None:
-        """Make sure a frame can be asked; frames of other processes are attached when first needed."""
-        if frame_id != self.frame_id and frame_id not in await self.frame_ids():
-            if frame_id in self._frames_seen:
-                raise _frame_detached()
-            raise NotFound(
-                "frame.unknown", "There is no frame with that id on this page.", "Use a frameId that Nova gave you."
-            )
+    async def reach(self, frame_id: str) -> str:
+        """Make sure a frame can be asked, and say its whole id; frames of other processes are attached when needed."""
+        if frame_id == self.frame_id:
+            return frame_id
+        if (found := whole_id(frame_id, await self.frame_ids())) is not None:
+            return found
+        if whole_id(frame_id, self._frames_seen) is not None:
+            raise _frame_detached()
+        raise NotFound(
+            "frame.unknown", "There is no frame with that id on this page.", "Use a frameId that Nova gave you."
+        )
+
+    def known_frame(self, frame_id: str) -> str:
+        """The whole id of a frame that was given out; any other text stays what it is."""
+        return whole_id(frame_id, self._frames_seen | {self.frame_id}) or frame_id
+
+    def note_frames(self, frame_ids: Iterable[str]) -> None:
+        """Frames whose ids are given out: they can be told from ids that never were."""
+        self._frames_seen.update(islice(frame_ids, MAX_FRAMES_REMEMBERED))
 
     async def evaluate(self, expression: str, *, frame_id: str | None = None, timeout_ms: int = 5000) -> Json:
         """Run an expression in the isolated world; the host's clock ends the wait, not the protocol's."""

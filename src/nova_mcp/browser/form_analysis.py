@@ -24,10 +24,11 @@ class ControlDetails:
     options: tuple[str, ...] = ()
     secret: bool = False
     typable: bool = False
+    option_count: int = 0
 
 
 def read_details(raw: Answer) -> ControlDetails:
-    return ControlDetails(raw["autocomplete"], tuple(raw["options"]), raw["secret"], raw["typable"])
+    return ControlDetails(raw["autocomplete"], tuple(raw["options"]), raw["secret"], raw["typable"], raw["optionCount"])
 
 
 def fields_of(view_elements: Sequence[SeenElement]) -> list[SeenElement]:
@@ -89,6 +90,7 @@ def _control(view: View, element: SeenElement, details: ControlDetails) -> Shown
         invalid="invalid" in flags,
         value=element.value,
         options=details.options[:MAX_OPTIONS],
+        option_count=details.option_count,
         preferred_tool=preferred_tool(view, element, details),
         autocomplete=details.autocomplete[:60],
         line="",
@@ -120,7 +122,7 @@ def _line(control: ShownControl, element: SeenElement) -> str:
         parts.append(f"[{' '.join(flags)}]")
     if control.options:
         shown = ", ".join(quoted(option, 20) for option in control.options[:_SHOWN_OPTIONS])
-        rest = len(control.options) - _SHOWN_OPTIONS
+        rest = max(control.option_count, len(control.options)) - _SHOWN_OPTIONS
         parts.append(f"options {shown}{f' and {rest} more' if rest > 0 else ''}")
     if control.autocomplete:
         parts.append(f"autocomplete {quoted(control.autocomplete, 30)}")

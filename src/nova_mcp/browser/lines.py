@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from nova_mcp.browser.elements import selector_class
+from nova_mcp.browser.frame_ids import shown_id
 from nova_mcp.browser.seen import Found, SeenElement
 
 MAX_NAME: Final = 60
 MAX_VALUE: Final = 30
 MAX_SELECTOR: Final = 80
-# A selector that was cut would match something else or nothing; the ref still works.
+# A selector that was cut or escaped would match something else or nothing; the ref still works.
 NO_SELECTOR: Final = "-"
 
 _FLAG_ORDER: Final = (
@@ -28,6 +29,8 @@ _FLAG_ORDER: Final = (
 )
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 _FRAGILE_KINDS: Final = frozenset({"positional", "generated_id"})
+# Marks that change the sign before them; heaped up, they spell words nobody sees.
+_VARIANTS: Final = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 _PLAIN_ROLE = re.compile(r"[a-z]{1,24}")
 
 
@@ -78,15 +81,21 @@ def is_plain_role(role: str) -> bool:
 
 
 def shown_selector(found: Found | None) -> str:
-    if found is None or len(found.selector) > MAX_SELECTOR:
+    """A selector that can be used as it stands; one that would have to be escaped or cut is left out."""
+    if found is None or len(found.selector) > MAX_SELECTOR or not _is_usable(found.selector):
         return NO_SELECTOR
-    return one_line(found.selector, MAX_SELECTOR * 10)
+    return found.selector
+
+
+def _is_usable(selector: str) -> bool:
+    plain = selector.isascii() and selector.isprintable()
+    return plain or not any(_is_unsafe(c) or c in _VARIANTS for c in selector)
 
 
 def ordered_flags(flags: Iterable[str], frame: str = "") -> tuple[str, ...]:
     """Known flags in their fixed order; the frame last."""
     given = set(flags)
-    return (*(flag for flag in _FLAG_ORDER if flag in given), *((f"frame:{frame}",) if frame else ()))
+    return (*(flag for flag in _FLAG_ORDER if flag in given), *((f"frame:{shown_id(frame)}",) if frame else ()))
 
 
 def element_line(ref: str, element: SeenElement, found: Found | None, extra_flags: Iterable[str] = ()) -> str:

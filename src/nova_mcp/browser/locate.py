@@ -155,9 +155,8 @@ def _as_last_seen(tab: "Tab", locator: Locator) -> Target | None:
 async def aim(tab: "Tab", locator: Locator) -> Target:
     """Resolve a ref to its node; a selector is resolved in the page, poll by poll."""
     if locator.ref is None:
-        if locator.frame_id is not None:
-            await tab.channel.reach(locator.frame_id)
-        return Target(None, None, locator.frame_id)
+        frame = None if locator.frame_id is None else await tab.channel.reach(locator.frame_id)
+        return Target(None, None, frame)
     ref = tab.perception.get(locator.ref)
     if ref is None:
         raise _refused(locator.ref, "ref.stale")

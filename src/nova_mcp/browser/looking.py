@@ -90,6 +90,7 @@ async def _complete(channel: PageChannel, written: Written, request: LookRequest
     frame_id = request.frame_id
     await _name(channel, written, frame_id)
     frames = list(frames_in(written))
+    channel.note_frames(frame["id"] for frame in frames if frame["id"])
     budget.frames -= sum(frame["scan"] is not None for frame in frames)
     if not all(frame["same"] for frame in frames):
         await _note_origins(channel, frame_id, budget)

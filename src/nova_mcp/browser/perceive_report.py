@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from nova_mcp.browser.frame_ids import shown_id
 from nova_mcp.browser.lines import one_line, quoted
 from nova_mcp.browser.seen import AuthSurface, SeenFrame, SeenPage
 from nova_mcp.tokens import estimate_tokens
@@ -61,6 +62,7 @@ class ShownControl:
     preferred_tool: str
     autocomplete: str
     line: str
+    option_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,7 @@ def _left_out(report: PerceiveReport) -> bool:
 
 def frame_line(frame: SeenFrame) -> str:
     left, top, width, height = frame.rect
-    return f"frame {frame.frame_id} {one_line(frame.origin, 60) or '-'} {width}×{height} at {left},{top}"
+    return f"frame {shown_id(frame.frame_id)} {one_line(frame.origin, 60) or '-'} {width}×{height} at {left},{top}"
 
 
 def _resolved_lines(report: PerceiveReport) -> Iterator[str]:

@@ -22,6 +22,10 @@ ScopeUsed: TypeAlias = Literal["main", "page", "element"]
 _ANSWER_MS: Final = 10_000
 # A token has room for 512 characters; the place of a longer selector is taken by a ref.
 _TOKEN_SELECTOR: Final = 150
+_MAX_OFFSET: Final = 10_000_000
+_MAX_NTH: Final = 999
+_MAX_FRAME_ID: Final = 200
+_REF: Final = re.compile(r"e[1-9][0-9]{0,6}")
 _GATE_LIKE: Final = re.compile(r"(?:(?<=[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])|\A)!")
 
 
@@ -88,20 +92,30 @@ def read_token(token: str) -> Continuation:
         version, digest, offset, scope, hidden, selector, ref, nth, frame_id = fields
     except (ValueError, TypeError):
         raise _bad_token() from None
-    texts = (selector, ref, frame_id)
     well_formed = (
-        version == 1
+        (version is not True and version == 1)
         and isinstance(digest, str)
         and type(offset) is int
-        and offset >= 0
+        and 0 <= offset <= _MAX_OFFSET
         and scope in ("auto", "main", "page")
         and isinstance(hidden, bool)
-        and all(text is None or isinstance(text, str) for text in texts)
-        and (nth is None or type(nth) is int)
     )
-    if not well_formed:
+    if not well_formed or not _is_locator(selector, ref, nth, frame_id):
         raise _bad_token()
     return Continuation(digest, offset, scope, hidden, selector, ref, nth, frame_id)
+
+
+def _is_locator(selector: object, ref: object, nth: object, frame_id: object) -> bool:
+    """The same shapes as when an element is named in a call: by a selector, by a ref, or not at all."""
+    if selector is None:
+        named = ref is None or (isinstance(ref, str) and _REF.fullmatch(ref) is not None)
+        return named and nth is None and frame_id is None
+    return (
+        (isinstance(selector, str) and 0 < len(selector) <= _TOKEN_SELECTOR)
+        and ref is None
+        and (nth is None or (type(nth) is int and 0 <= nth <= _MAX_NTH))
+        and (frame_id is None or (isinstance(frame_id, str) and 0 < len(frame_id) <= _MAX_FRAME_ID))
+    )
 
 
 def _bad_token() -> InvalidParams:

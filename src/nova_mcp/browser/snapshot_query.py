@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from nova_mcp.browser.frame_ids import shown_id
 from nova_mcp.browser.lines import element_line, quoted
 from nova_mcp.browser.ranking import is_on_screen
 from nova_mcp.browser.refs import Perception
@@ -66,7 +67,7 @@ def outline_of(scan: Scan) -> list[Entry]:
         *(f"dialog {layer.role} {quoted(layer.name, 60)}{' modal' if layer.modal else ''}" for layer in scan.layers),
         *(f"landmark {one.role}" + (f" {quoted(one.name, 60)}" if one.name else "") for one in scan.landmarks),
         *(f"h{heading.level} {quoted(heading.text, 100)}" for heading in scan.headings),
-        *(f"frame {frame.frame_id} {quoted(frame.origin, 80)}" for frame in scan.frames),
+        *(f"frame {shown_id(frame.frame_id)} {quoted(frame.origin, 80)}" for frame in scan.frames),
     ]
     return [Entry(line, line=line) for line in lines]
 

@@ -141,7 +141,9 @@ class PageWitness:
                 unknown.append(address)
                 continue
             if ref.source == "page":
-                place = self.frame_id if address.frame_id is None else self._own(address.frame_id)
+                place = (
+                    self.frame_id if address.frame_id is None else self._own(self.channel.known_frame(address.frame_id))
+                )
                 frames.setdefault(place, []).append((address, ref))
             else:
                 (host if ref.source == "host" else stored)[address] = ref

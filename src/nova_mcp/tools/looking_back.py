@@ -1,9 +1,11 @@
 """Questions about a page as it was perceived, without looking at it again."""
 
+from collections.abc import Iterator
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from nova_mcp.browser.frame_ids import shown_id
 from nova_mcp.browser.lines import quoted
 from nova_mcp.browser.patterns import BadPattern, Pattern, TimedOut, try_pattern
 from nova_mcp.browser.ranking import line_cost
@@ -217,7 +219,7 @@ def _read(tab: Tab, snapshot: Snapshot, read: RefRead) -> SnapshotQueryResult:
             for one in read.candidates
         ],
         row_key=element.facts.row_key,
-        frame_id=element.facts.frame or None,
+        frame_id=shown_id(element.facts.frame) or None,
         still_live=read.still_live,
     )
     return SnapshotQueryResult(
@@ -234,9 +236,17 @@ def _read(tab: Tab, snapshot: Snapshot, read: RefRead) -> SnapshotQueryResult:
 def _fitted(result: SnapshotQueryResult, max_tokens: int) -> SnapshotQueryResult:
     """Long selectors give way first; what the element is always stands."""
     while (seen := result.element) is not None and estimate_tokens(result.text()) > max_tokens:
-        if not seen.selector_candidates:
-            shorter = seen.model_copy(update={"name": seen.name[:40], "row_key": "", "attributes": {}})
-            return result.model_copy(update={"element": shorter})
-        fewer = seen.model_copy(update={"selector_candidates": seen.selector_candidates[:-1]})
-        result = result.model_copy(update={"element": fewer})
+        shorter = next((less for less in _shorter(seen) if less != seen), None)
+        if shorter is None:
+            break
+        result = result.model_copy(update={"element": shorter})
     return result
+
+
+def _shorter(seen: SeenRef) -> Iterator[SeenRef]:
+    """What can be left out next, the least missed first."""
+    yield seen.model_copy(update={"selector_candidates": seen.selector_candidates[:-1]})
+    yield seen.model_copy(update={"attributes": {}})
+    yield seen.model_copy(update={"row_key": ""})
+    for chars in (40, 20, 10):
+        yield seen.model_copy(update={"name": seen.name[:chars], "value": seen.value[:chars]})

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Self
 
+from nova_mcp.browser.frame_ids import shown_id
 from nova_mcp.browser.perceive_report import (
     Completeness,
     ResolvedRef,
@@ -58,6 +59,8 @@ class FormControlPart(Part):
     invalid: bool
     value: str = maybe("")
     options: list[str] = maybe([])
+    # Given when there are more of them than are listed.
+    option_count: int = maybe(0)
     preferred_tool: str
     autocomplete: str
 
@@ -138,6 +141,7 @@ def _control_part(one: ShownControl) -> FormControlPart:
         invalid=one.invalid,
         value=one.value,
         options=list(one.options),
+        option_count=one.option_count if one.option_count > len(one.options) else 0,
         preferred_tool=one.preferred_tool,
         autocomplete=one.autocomplete,
     )
@@ -152,7 +156,8 @@ def form_parts(forms: Sequence[ShownForm]) -> list[FormPart]:
 
 def frame_parts(frames: Sequence[SeenFrame]) -> list[FramePart]:
     return [
-        FramePart(frame_id=one.frame_id, origin=one.origin, rect=list(one.rect), scanned=one.scanned) for one in frames
+        FramePart(frame_id=shown_id(one.frame_id), origin=one.origin, rect=list(one.rect), scanned=one.scanned)
+        for one in frames
     ]
 
 

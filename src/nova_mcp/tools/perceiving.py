@@ -4,8 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from nova_mcp.browser.lines import one_line
 from nova_mcp.browser.page_facts import PageFacts, page_facts
-from nova_mcp.browser.perceive_report import PerceiveMode, PerceiveReport
+from nova_mcp.browser.perceive_report import MAX_URL, PerceiveMode, PerceiveReport
 from nova_mcp.browser.perception import PerceiveRequest
 from nova_mcp.browser.perception import perceive as look
 from nova_mcp.browser.tab import Tab
@@ -222,7 +223,7 @@ def _informed(tab: Tab, facts: PageFacts) -> PageInfoResult:
     page = facts.page
     return PageInfoResult(
         target_id=tab.target_id,
-        url=page.url[:300],
+        url=one_line(page.url, MAX_URL),
         title=facts.title,
         ready_state=page.ready_state,
         http_status=tab.http_status,

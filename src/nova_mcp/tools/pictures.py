@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.element_area import element_area
+from nova_mcp.browser.lines import one_line
 from nova_mcp.browser.marks import every_mark, one_mark, widened_area
 from nova_mcp.browser.screenshot import INLINE_LIMIT_BYTES, Region, Shot, ShotOptions, capture, screenshot_shelf
 from nova_mcp.errors import NovaError
@@ -18,6 +19,7 @@ from nova_mcp.tools.spec import RARE, Image, PageResult, Params, Part, TargetPar
 from nova_mcp.tools.times import utc
 
 BESIDE_LIMIT_S = 3.0
+MAX_URL = 300
 
 
 class RegionParams(Params):
@@ -107,7 +109,7 @@ async def capture_screenshot(ctx: ToolContext, p: CaptureParams) -> CaptureResul
         tab.perceived_epoch = tab.page_epoch
     return CaptureResult(
         target_id=tab.target_id,
-        url=tab.url,
+        url=one_line(tab.url, MAX_URL),
         reason_code="screenshot.downgraded" if p.response_mode == "inline" and not inline else None,
         mime_type=shot.mime_type,
         bytes=len(shot.data),

@@ -42,7 +42,7 @@ class ReadTextResult(PageResult):
 
     def text(self) -> str:
         """What Nova says stands in the first line; everything below it is the page's."""
-        head = f"{self.target_id} {one_line(self.url, MAX_URL)} · {self.chars} of {self.total_chars} characters"
+        head = f"{self.target_id} {self.url} · {self.chars} of {self.total_chars} characters"
         parts = [f"{head} ({self.scope_used})"]
         if self.scan_truncated:
             parts.append("the page is too large to be read whole")
@@ -64,7 +64,7 @@ async def read_text(ctx: ToolContext, p: ReadTextParams) -> ReadTextResult:
         ctx.evidence.flags.add("full_document")
     return ReadTextResult(
         target_id=tab.target_id,
-        url=report.url,
+        url=one_line(report.url, MAX_URL),
         page_text=report.text,
         chars=report.chars,
         total_chars=report.total_chars,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from nova_mcp.browser.lines import is_fragile, one_line, quoted
+from nova_mcp.browser.lines import is_fragile, one_line, quoted, shown_selector
 from nova_mcp.browser.searching import FoundText, SearchReport, SearchRequest
 from nova_mcp.browser.searching import search_text as search
 from nova_mcp.tools.context import ToolContext
@@ -12,7 +12,6 @@ from nova_mcp.tools.groups import PRINTABLE
 from nova_mcp.tools.spec import RARE, PageResult, Part, TargetParams, maybe, tool
 
 MAX_URL = 300
-SHOWN_SELECTOR = 300
 
 
 class SearchTextParams(TargetParams):
@@ -44,7 +43,7 @@ class SearchTextResult(PageResult):
 
     def text(self) -> str:
         shown = f", shown {len(self.matches)}" if len(self.matches) < self.count else ""
-        head = [f"{self.target_id} {one_line(self.url, MAX_URL)} · {self.count} found{shown}"]
+        head = [f"{self.target_id} {self.url} · {self.count} found{shown}"]
         if self.scan_truncated:
             head.append("the page is too large to be searched whole")
         if self.unsearched_frames:
@@ -67,7 +66,7 @@ async def search_text(ctx: ToolContext, p: SearchTextParams) -> SearchTextResult
 def _found(target_id: str, report: SearchReport) -> SearchTextResult:
     return SearchTextResult(
         target_id=target_id,
-        url=report.url,
+        url=one_line(report.url, MAX_URL),
         count=report.count,
         matches=[_match(found) for found in report.matches],
         scan_truncated=report.scan_truncated,
@@ -83,7 +82,7 @@ def _match(found: FoundText) -> TextMatch:
     known = found.selector
     if known is not None and is_fragile(known):
         flags.append("fragile")
-    shown = one_line(known.selector, SHOWN_SELECTOR) if known is not None and len(known.selector) <= 80 else "-"
+    shown = shown_selector(known)
     tail = f" [{' '.join(flags)}]" if flags else ""
     return TextMatch(
         ref=found.ref,

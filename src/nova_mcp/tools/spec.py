@@ -4,11 +4,12 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
+from nova_mcp.browser.lines import one_line
 from nova_mcp.errors import RetryAdvice, Stage, Status
 from nova_mcp.observation.model import ActionKind, Effect, Json
 from nova_mcp.observation.rules import action_kind
@@ -34,6 +35,8 @@ TargetUse = Literal["none", "optional", "departed", "place", "required"]
 # `turn` keeps other changes away between the steps of one call, while the steps lock the tab themselves.
 LockUse = Literal["none", "shared", "exclusive", "turn"]
 
+
+LONGEST_URL = 2000
 
 # Left out of tools/list, where every client pays for it; nova.call takes it all the same.
 RARE: dict[str, JsonValue] = {"rare": True}
@@ -145,7 +148,8 @@ class PageResult(Result):
 
     status: Status = "ok"
     target_id: str
-    url: str
+    # A page may make its own address as long as it likes.
+    url: Annotated[str, AfterValidator(lambda url: one_line(url, LONGEST_URL))]
     # Filled in by the pipeline: those that are under way, and once those that have ended.
     downloads: list[DownloadSeen] = maybe([])
     stage: Stage | None = maybe()

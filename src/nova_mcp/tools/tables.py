@@ -56,7 +56,7 @@ class ExtractTableResult(PageResult):
 
     def text(self) -> str:
         shown = f", shown {len(self.tables)}" if len(self.tables) < self.table_count else ""
-        head = f"{self.target_id} {one_line(self.url, MAX_URL)} · {self.table_count} tables{shown}"
+        head = f"{self.target_id} {self.url} · {self.table_count} tables{shown}"
         return "\n".join([head, *(line for table in self.tables for line in table.lines(self.offset_row))])
 
 
@@ -75,7 +75,7 @@ async def extract_table(ctx: ToolContext, p: ExtractTableParams) -> ExtractTable
 def _told(target_id: str, report: TablesReport, offset_row: int) -> ExtractTableResult:
     return ExtractTableResult(
         target_id=target_id,
-        url=report.url,
+        url=one_line(report.url, MAX_URL),
         table_count=report.table_count,
         tables=[_part(table) for table in report.tables],
         scan_truncated=report.scan_truncated,

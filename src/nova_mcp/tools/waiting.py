@@ -4,12 +4,13 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from nova_mcp.browser.lines import quoted
+from nova_mcp.browser.lines import one_line, quoted
 from nova_mcp.browser.waiting import WaitRequest, wait_for
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import OneElementParams
 from nova_mcp.tools.spec import PageResult, TargetParams, maybe, tool
 
+MAX_URL = 300
 SHOWN_TEXT = 200
 
 
@@ -59,7 +60,7 @@ async def wait_for_selector(ctx: ToolContext, p: WaitParams) -> WaitResult:
     ctx.evidence.selector = p.selector
     return WaitResult(
         target_id=ctx.tab.target_id,
-        url=report.url,
+        url=one_line(report.url, MAX_URL),
         waited_ms=report.waited_ms,
         match_count=report.match_count,
         element=report.element,

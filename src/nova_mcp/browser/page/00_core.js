@@ -118,8 +118,12 @@ const queryAll = (root, css) =>
 
 const idIn = (root, id) => (nodeType(root) === 9 ? byId(root, id) : isShadow(root) ? fragmentById(root, id) : null);
 
+// Signs that no font draws but that spell words to a machine: tags, and variants heaped on one another.
+const UNDRAWN = /[\u{E0000}-\u{E0FFF}]|[\uFE00-\uFE0F]{2,}/gu;
+const drawn = (text) => text.replace(UNDRAWN, "");
+
 // Half a surrogate pair cannot be encoded on its way out, so no text leaves here ill-formed.
-const squash = (text) => text.toWellFormed().replace(/\s+/gu, " ").trim();
+const squash = (text) => drawn(text.toWellFormed()).replace(/\s+/gu, " ").trim();
 
 const cut = (text, limit) => (text.length <= limit ? text.toWellFormed() : `${text.slice(0, limit - 1).toWellFormed()}…`);
 

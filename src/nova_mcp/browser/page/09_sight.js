@@ -12,10 +12,34 @@ const isTransparent = (color) => {
   return found !== null && Number(found[1] ?? found[2]) < 0.1;
 };
 
+// Letters take their colour from the ground behind them where that is cut out along their shapes.
+const drawnThrough = (el) => closest(el, (node) => styleOf(node).backgroundClip.includes("text")) !== null;
+const inkOf = (style) => style.webkitTextFillColor || style.color;
+const withoutInk = (el, style) =>
+  isTransparent(inkOf(style)) && !(parseFloat(style.webkitTextStrokeWidth) > 0) && !drawnThrough(el);
+
+// Type too small to be read, or so narrow that its letters lie on one another.
+const zoomDescriptor = Object.getOwnPropertyDescriptor(Element.prototype, "currentCSSZoom");
+const zoomOf = zoomDescriptor === undefined ? () => 1 : uncurry(zoomDescriptor.get);
+const illegible = (el, style) => {
+  const size = parseFloat(style.fontSize);
+  return size * zoomOf(el) < 3 || parseFloat(style.letterSpacing) < -0.75 * size;
+};
+
 const NO_CLIP = new Set(["", "auto", "none"]);
 const clippedAway = (style) =>
   (!NO_CLIP.has(style.clip) && /^rect\((0|0px|1px)[, ]+(0|0px|1px)[, ]+(0|0px|1px)[, ]+(0|0px|1px)\)$/.test(style.clip)) ||
-  /^inset\((50|100)%\)$/.test(style.clipPath) || /^circle\(0/.test(style.clipPath);
+  /^inset\((50|100)%\)$/.test(style.clipPath) || /^(?:circle|ellipse)\((?:0(?:\.\d+)?(?:px|%)?|[12](?:\.\d+)?px)[ )]/.test(style.clipPath);
+
+// How much an inset leaves of a box: hardly anything counts as nothing.
+const INSET = /^inset\(([^()]*?)(?: round [^()]*)?\)$/;
+const insetAway = (style, box) => {
+  const found = INSET.exec(style.clipPath);
+  if (found === null) return false;
+  const [top, right = top, bottom = top, left = right] = tokensOf(found[1]);
+  const pixels = (length, whole) => (length.endsWith("%") ? (parseFloat(length) * whole) / 100 : parseFloat(length));
+  return box.width - pixels(left, box.width) - pixels(right, box.width) < 3 || box.height - pixels(top, box.height) - pixels(bottom, box.height) < 3;
+};
 
 // Window measures are dear to read thousands of times; each question takes them once.
 const view = { x: 0, y: 0, width: 0, height: 0 };
@@ -29,7 +53,7 @@ const offPage = (box) => box.right + view.x <= 0 || box.bottom + view.y <= 0 || 
 // Text nobody sees although it is laid out: zero or unreadably small type, transparent ink, clipped or moved away.
 const inkless = (el) => {
   const style = styleOf(el);
-  return parseFloat(style.fontSize) < 3 || isTransparent(style.color) || parseFloat(style.textIndent) < -500;
+  return illegible(el, style) || withoutInk(el, style) || parseFloat(style.textIndent) < -500;
 };
 
 const CUSTOM_DRAWN = new Set(["checkbox", "radio", "file", "range"]);

@@ -57,7 +57,7 @@ const SHOWN = Object.freeze({ visibilityProperty: true });
 const isHiddenSource = (el) =>
   isTrue(el, "aria-hidden") || (!checkVisible(el, SHOWN) && (!isLaidOut(el) || styleOf(el).visibility !== "visible"));
 
-const faintInk = (style) => parseFloat(style.fontSize) < 3 || isTransparent(style.color);
+const faintInk = (el, style) => illegible(el, style) || withoutInk(el, style);
 
 // -- the walk
 
@@ -65,7 +65,7 @@ const faintInk = (style) => parseFloat(style.fontSize) < 3 || isTransparent(styl
 // the text is taken from now.
 // `faint`: that place is itself drawn without ink, so its parts are not left out for the same reason; null until asked.
 const newWalk = (start, budget) => ({ start, budget, path: [], ids: false, hidden: false, root: start, faint: null });
-const isFaint = (walk) => (walk.faint ??= !opaque(walk.root) || faintInk(styleOf(walk.root)));
+const isFaint = (walk) => (walk.faint ??= !opaque(walk.root) || faintInk(walk.root, styleOf(walk.root)));
 
 const referred = (el, how, walk) => {
   const ids = walk.ids || how === REFERENCE;
@@ -232,17 +232,17 @@ const childText = (el, walk) => {
   if (isTrue(el, "aria-hidden")) return "";
   if (checkVisible(el, PLAINLY_SHOWN)) {
     const text = alternative(el, CHILD, walk);
-    return says(text) ? inkedText(text, styleOf(el), walk) : text;
+    return says(text) ? inkedText(el, text, styleOf(el), walk) : text;
   }
   const style = styleOf(el);
   const boxless = style.display === "contents";
   if (!boxless && (!checkVisible(el) || !(opaque(el) || isFaint(walk)))) return "";
   // Inside something invisible a part may be visible again.
   const text = style.visibility === "visible" ? alternative(el, CHILD, walk) : childrenText(el, walk, true);
-  return inkedText(text, style, walk);
+  return inkedText(el, text, style, walk);
 };
 
-const inkedText = (text, style, walk) => (faintInk(style) && !isFaint(walk) ? "" : spaced(text, style.display));
+const inkedText = (el, text, style, walk) => (faintInk(el, style) && !isFaint(walk) ? "" : spaced(text, style.display));
 
 const spaced = (text, display) => (display === "inline" || display === "contents" ? text : ` ${text} `);
 

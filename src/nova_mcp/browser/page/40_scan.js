@@ -43,6 +43,18 @@ const headingFacts = (el) => {
 
 const shownText = (el) => checkVisible(el, PLAINLY_SHOWN) && !inkless(el) && !offPage(boxOf(el));
 
+// A heading is shown when nothing around it hides it and its own letters, or those of a part of it, have ink.
+const shownHeadings = (found, most) => {
+  const [shown, known] = [[], new Map()];
+  for (const el of found) {
+    if (shown.length >= most) break;
+    const around = shownText(el) ? sightAround(el, known) : null;
+    const sight = around === null ? null : sightOf(el, styleOf(el), around);
+    if (sight !== null && !(sight.mute && firstElementIn(el) === null)) shown.push(el);
+  }
+  return shown;
+};
+
 const layerFacts = (el) => ({
   n: numberOf(el), role: roleOf(el), name: nameOf(el, roleOf(el)),
   modal: attr(el, "aria-modal") === "true" || (tagOf(el) === "dialog" && matches(el, ":modal")),

@@ -181,6 +181,40 @@ const remember = (rows) => {
 };
 const rememberedLook = (id) => (lastLook !== null && lastLook.id === id ? lastLook : null);
 
+// What the boxes around a control leave to be seen of it: nothing when they are faded, clipped, or folded up.
+const [OPEN, FOLDED, FOLDED_WHOLE, GONE] = [0, 1, 2, 3];
+const shutStep = (el, outer) => {
+  if (outer === GONE) return GONE;
+  const style = styleOf(el);
+  const { position } = style;
+  // What is placed freely leaves a folded box that is not placed itself.
+  const around = position === "fixed" || (position === "absolute" && outer === FOLDED) ? OPEN : outer;
+  if (style.display === "contents") return around;
+  if (faded(style) || clippedAway(style)) return GONE;
+  const box = boxOf(el);
+  if ((style.clipPath !== "none" && insetAway(style, box)) || (standsFast(el, position) && beyond(el, box, position, null))) return GONE;
+  const folded = (box.height < 3 && style.overflowY !== "visible") || (box.width < 3 && style.overflowX !== "visible");
+  return folded && style.display !== "inline" ? (position === "static" ? FOLDED : FOLDED_WHOLE) : around;
+};
+
+const makeShut = () => {
+  const known = new Map();
+  const shutAt = (el) => {
+    const chain = [];
+    let node = el;
+    let shut;
+    while (node !== null && (shut = known.get(node)) === undefined) {
+      chain.push(node);
+      node = composedParent(node);
+    }
+    shut ??= OPEN;
+    for (let i = chain.length - 1; i >= 0; i -= 1) known.set(chain[i], (shut = shutStep(chain[i], shut)));
+    return shut;
+  };
+  // Boxes to tick and the like are often put out of sight and drawn anew beside themselves.
+  return (el) => !(tagOf(el) === "input" && CUSTOM_DRAWN.has(inputType(el))) && shutAt(el) !== OPEN;
+};
+
 const rowsOf = (controls, visibleOnly, deadline, tools) => {
   const seen = { rows: [], kept: [], total: 0, truncated: false };
   for (let i = 0; i < controls.length; i += 1) {
@@ -191,7 +225,7 @@ const rowsOf = (controls, visibleOnly, deadline, tools) => {
     }
     const el = controls[i];
     const box = boxOf(el);
-    const visible = visibleIn(el, box);
+    const visible = visibleIn(el, box) && !tools.shut(el);
     seen.kept.push(seen.rows.length);
     if (visibleOnly && !visible) continue;
     seen.total += 1;
@@ -207,7 +241,7 @@ const scanned = ({ visibleOnly = true, limit = LIMITS.elements, within = null, m
   const deadline = now() + millis;
   const found = collect(scope, { ...LIMITS, millis: millis * 0.6 });
   const places = makePlaces();
-  const tools = { places, halo: composerHalo(), forms: new Map() };
+  const tools = { places, halo: composerHalo(), forms: new Map(), shut: makeShut() };
   const crowded = found.controls.length > limit;
   // Past the limit the list is a sample anyway; a smaller one answers in time.
   const controls = crowded ? viewportFirst(found.controls, Math.min(limit, HUGE_PAGE_KEEPS)) : found.controls;
@@ -220,7 +254,7 @@ const scanned = ({ visibleOnly = true, limit = LIMITS.elements, within = null, m
   return {
     ...pageFacts(), rows: written(seen.rows, put), texts, total: seen.total + found.controls.length - controls.length,
     scanTruncated: truncated, forms: [...tools.forms.values()], closedRoots: found.closed,
-    headings: found.headings.filter(shownText).slice(0, 200).map(headingFacts).filter((heading) => heading.text),
+    headings: shownHeadings(found.headings, 200).map(headingFacts).filter((heading) => heading.text),
     landmarks: found.landmarks.filter(rendered).slice(0, 60).map((el) => ({ role: roleOf(el), name: cut(nameOf(el, roleOf(el)), 60) })),
     layers: found.layers.filter(visibleControl).slice(0, 5).map(layerFacts),
     frames: framesSeen(found.frames, before, places, budget), stamp: unnamedStamp,

@@ -1,14 +1,14 @@
 // What a form needs to be filled in that no list of elements tells: options, what may be typed, what is secret.
-const MOST_OPTIONS = 21;
+const MOST_OPTIONS = 20;
 const offeredOptions = getter(HTMLSelectElement.prototype, "options");
 const offeredBy = (el) => {
-  if (tagOf(el) === "select") return [...offeredOptions(el)].slice(0, MOST_OPTIONS).map((option) => cut(squash(optionText(option)), 80));
-  if (!hasAttribute(el, "aria-controls") && !hasAttribute(el, "aria-owns") && roleOf(el) !== "listbox") return [];
+  const offered = (list, say) => ({ options: list.slice(0, MOST_OPTIONS).map((option) => cut(say(option), 80)), optionCount: list.length });
+  if (tagOf(el) === "select") return offered([...offeredOptions(el)], (option) => squash(optionText(option)));
+  if (!hasAttribute(el, "aria-controls") && !hasAttribute(el, "aria-owns") && roleOf(el) !== "listbox") return offered([]);
   const root = rootNode(el);
   const ids = `${attr(el, "aria-controls") ?? ""} ${attr(el, "aria-owns") ?? ""}`.trim().split(/\s+/).slice(0, 5);
   const lists = [el, ...ids.map((id) => (id === "" ? null : idIn(root, id)))].filter((list) => list !== null);
-  const options = lists.flatMap((list) => [...queryAll(list, "[role=option]")]).slice(0, MOST_OPTIONS);
-  return options.filter(rendered).map((option) => cut(nameOf(option, "option"), 80));
+  return offered(lists.flatMap((list) => [...queryAll(list, "[role=option]")]).filter(rendered), (option) => nameOf(option, "option"));
 };
 
 questions.controlDetails = ({ nodes: wanted }) =>
@@ -16,7 +16,7 @@ questions.controlDetails = ({ nodes: wanted }) =>
     const el = nodeOf(number);
     if (el === null || !isConnected(el)) return null;
     return {
-      autocomplete: cut((attr(el, "autocomplete") ?? "").trim().toLowerCase(), 60), options: offeredBy(el),
+      autocomplete: cut((attr(el, "autocomplete") ?? "").trim().toLowerCase(), 60), ...offeredBy(el),
       secret: isSecret(el), typable: isTypable(el) || isSettable(el),
     };
   });

@@ -67,25 +67,40 @@ const edgeOf = (el, style, outer) => {
   const top = /reverse$/.test(style.flexDirection) ? -Infinity : box.top - scrollTopOf(el);
   return { left, top, holds: style.position !== "static", outer: outer.outer ?? outer };
 };
-const beyond = (box, position, edge) => {
-  if (position === "fixed") return box.right <= 0 || box.bottom <= 0 || box.left >= view.width;
+const offsetParentOf = getter(HTMLElement.prototype, "offsetParent");
+// Fixed to the window itself, not to a transformed box that scrolls along with the page.
+const standsFast = (el, position) => position === "fixed" && namespaceOf(el) === HTML_NS && offsetParentOf(el) === null;
+const beyond = (el, box, position, edge) => {
+  if (standsFast(el, position)) return box.right <= 0 || box.bottom <= 0 || box.left >= view.width || box.top >= view.height;
   const within = position === "absolute" && !edge.holds ? edge.outer ?? edge : edge;
   return box.right <= within.left || box.bottom <= within.top || box.left - within.left > 20000;
+};
+
+// Drawn so narrow or so low that a line of text becomes a stroke; a box that is merely moved may be empty and overflow.
+const MATRIX = /^matrix(3d)?\((.*)\)$/;
+const squeezed = (style) => {
+  if (style.scale !== "none" && tokensOf(style.scale).some((factor) => Math.abs(parseFloat(factor)) < 0.2)) return true;
+  const found = MATRIX.exec(style.transform);
+  if (found === null) return false;
+  const values = found[2].split(",").map(Number);
+  const [across, down] = found[1] ? [values.slice(0, 2), values.slice(4, 6)] : [values.slice(0, 2), values.slice(2, 4)];
+  return Math.hypot(...across) < 0.2 || Math.hypot(...down) < 0.2;
 };
 
 const hiddenBox = (el, style, edge = null) => {
   if (faded(style) || clippedAway(style)) return true;
   const position = style.position;
   const box = boxOf(el);
+  if (style.clipPath !== "none" && insetAway(style, box)) return true;
   const flat = box.width < 3 || box.height < 3;
   if (flat && style.display !== "inline" && style.display !== "contents") {
-    if (style.transform !== "none" || style.scale !== "none") return true;
+    if (squeezed(style)) return true;
     if (style.overflowX !== "visible" || style.overflowY !== "visible") return true;
   }
   const placed = position === "absolute" || position === "fixed";
   if (placed && box.width <= 1 && box.height <= 1 && style.overflow !== "visible") return true;
   if (box.width === 0 && box.height === 0) return false;
-  return edge === null ? placed && offPage(box) : beyond(box, position, edge);
+  return edge === null ? placed && offPage(box) : beyond(el, box, position, edge);
 };
 
 // Ink on its own colour is unreadable; known only where nothing positioned or painted lies between text and ground.
@@ -104,6 +119,27 @@ const wordsBeyond = (el, edge) => {
   return box.width > 0 && box.right <= edge.left;
 };
 
+// Two colours that nobody tells apart.
+const knownColours = new Map();
+const partsOf = (colour) => {
+  let parts = knownColours.get(colour);
+  if (parts === undefined) {
+    if (knownColours.size > 500) knownColours.clear();
+    const found = /^rgba?\(([^()]*)\)$/.exec(colour);
+    knownColours.set(colour, (parts = found === null ? null : found[1].split(/[ ,/]+/).slice(0, 3).map(Number)));
+  }
+  return parts;
+};
+const ALIKE = 12;
+const lookAlike = (left, right) => {
+  if (left === right) return true;
+  const [one, other] = [partsOf(left), partsOf(right)];
+  return one !== null && other !== null && one.every((value, index) => Math.abs(value - other[index]) <= ALIKE);
+};
+
+// An element may be shown while what it holds is not.
+const keepsShut = (el, style) => style.contentVisibility === "hidden" || (tagOf(el) === "details" && !detailsOpen(el));
+
 const WHITE = "rgb(255, 255, 255)";
 // What an element does to the sight of its text; null where nothing of it is seen.
 const sightOf = (el, style, outer) => {
@@ -111,8 +147,8 @@ const sightOf = (el, style, outer) => {
   if (hiddenBox(el, style, outer.edge)) return null;
   const ground = groundOf(style, outer.ground);
   const mute =
-    style.visibility !== "visible" || parseFloat(style.fontSize) < 3 || isTransparent(style.color) ||
-    parseFloat(style.textIndent) < -500 || (ground !== null && style.color === ground) || wordsBeyond(el, outer.edge);
+    style.visibility !== "visible" || illegible(el, style) || withoutInk(el, style) || keepsShut(el, style) ||
+    parseFloat(style.textIndent) < -500 || (ground !== null && lookAlike(inkOf(style), ground)) || wordsBeyond(el, outer.edge);
   return { ground, mute, edge: edgeOf(el, style, outer.edge) };
 };
 
@@ -163,7 +199,7 @@ const readTag = (sheet, el, tag, inner) => {
   if (isRow(el, tag) && !inner.plain) return readRow(sheet, el, inner);
   if (!inner.plain && heading) sheet.mark = `${"#".repeat(Number(tag[1]))} `;
   if (!inner.plain && tag === "li") sheet.mark = `${listMark(el, inner)} `;
-  const apart = !block && display.startsWith("inline-");
+  const apart = !block && (display.startsWith("inline-") || display === "table-cell");
   if (apart) sheet.put(" ");
   if (!inner.plain && tag === "a" && hasAttribute(el, "href")) readLink(sheet, el, inner);
   else readChildren(sheet, el, tag === "ul" || tag === "ol" ? { ...inner, depth: inner.depth + 1 } : inner);
@@ -284,6 +320,13 @@ const readLink = (sheet, el, context) => {
 const newBudget = (millis = LIMITS.millis) => ({ nodes: LIMITS.nodes, deadline: now() + millis, truncated: false, items: new Map() });
 const topSight = () => ({ ground: WHITE, mute: false, edge: pageEdge() });
 
+// Text as it leaves: controls are never drawn; signs without a shape count as hidden.
+const CONTROL_SIGNS = /[\0-\x08\x0B-\x1F\x7F-\x9F]/g;
+const leaving = (text, hidden) => {
+  const even = text.toWellFormed().replace(CONTROL_SIGNS, "");
+  return hidden ? even : drawn(even);
+};
+
 // `plain` leaves the marks of headings, lists and links out; `skip` names elements that are not read.
 const readElement = (el, { hidden = false, plain = false, budget = newBudget(), main = null, skip = null, known = new Map() } = {}) => {
   const sheet = new Sheet();
@@ -292,7 +335,7 @@ const readElement = (el, { hidden = false, plain = false, budget = newBudget(), 
   if (outer !== null) readInto(sheet, el, { ...outer, ...context });
   sheet.flush(1);
   if (sheet.full) budget.truncated = true;
-  return sheet.text().toWellFormed();
+  return leaving(sheet.text(), hidden);
 };
 
 // What everything around an element leaves to be seen of it; null when nothing is.
@@ -333,5 +376,5 @@ questions.read = ({ scope = "auto", node = null, includeHidden = false }) => {
   const body = documentBody(DOC) ?? documentElement(DOC);
   const whole = body === null ? "" : readElement(body, { hidden: includeHidden, budget, main });
   const useMain = letters(main.text) * 2 >= letters(whole) && letters(main.text) > 0;
-  return useMain ? told(main.text.toWellFormed(), "main") : told(whole, "page");
+  return useMain ? told(leaving(main.text, includeHidden), "main") : told(whole, "page");
 };

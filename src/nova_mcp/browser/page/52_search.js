@@ -3,7 +3,7 @@ const UNSEARCHED = new Set([...SKIPPED].filter((tag) => tag !== "svg:svg"));
 for (const tag of ["frame", "svg:style", "svg:script", "svg:defs", "svg:title", "svg:desc", "svg:metadata"]) UNSEARCHED.add(tag);
 const INVISIBLE_SIGNS = /[\u00AD\u200B\u2060\uFEFF]/g;
 const EVEN = /^[!-~]+(?: [!-~]+)*$/;
-const evened = (text) => EVEN.test(text) ? text : text.toWellFormed().normalize("NFC").replace(INVISIBLE_SIGNS, "").replace(/\s+/gu, " ");
+const evened = (text) => EVEN.test(text) ? text : drawn(text.toWellFormed()).normalize("NFC").replace(INVISIBLE_SIGNS, "").replace(/\s+/gu, " ");
 // Lower case of the same length, so that places in it are places in the text.
 const lowered = (text) => {
   const low = text.toLowerCase();
@@ -88,6 +88,7 @@ const unseenLabel = (el, tag) => {
   return tag === "img" || tag === "area" ? attr(el, "alt") : tag === "button" || tag === "a" ? attr(el, "title") : null;
 };
 
+const MOST_SOUGHT_OPTIONS = 20000;
 const MAX_SOUGHT = 5000000;
 // Past this length a run ends where a box of its own begins.
 const LONG_RUN = 5000;
@@ -121,7 +122,8 @@ const gatherRuns = (budget, shownOnly) => {
     }
     if (tag === "select") {
       const options = elementAll(el, "option");
-      for (let i = 0; i < Math.min(options.length, 500); i += 1) aside(el, optionText(options[i]));
+      budget.truncated ||= options.length > MOST_SOUGHT_OPTIONS;
+      for (let i = 0; i < Math.min(options.length, MOST_SOUGHT_OPTIONS); i += 1) aside(el, optionText(options[i]));
       return;
     }
     if (tag === "textarea" || isWrittenField(el)) return;
