@@ -1,11 +1,9 @@
 """Accessible names, roles and states beside Chromium's own, over pages that others wrote; and what they cost."""
 
-import hashlib
-import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +13,7 @@ import anyio
 from playwright.async_api import BrowserContext, Error, Page, Route, async_playwright
 
 from bench.bounds import percent
+from bench.names_golden import golden_differences, lines_of, read_golden, write_golden
 from bench.names_oracle import (
     REASONS,
     PageMoved,
@@ -31,18 +30,15 @@ from bench.packages import NotInstalled
 from bench.tables import machine, show
 from nova_mcp.browser.discovery import find_browser, this_machine
 
-GOLDEN = Path(__file__).with_name("names_golden.json")
+CASES = Path(__file__).resolve().parent.parent / "tests" / "pages" / "names"
+CASE_MARK = ("data-case",)
+# Without it there is no `Element.computedName`.
+COMPUTED = "--enable-blink-features=ComputedAccessibilityInfo"
 # A checkout of the web platform tests, if there is one; its own expectations are counted apart.
 WPT_VARIABLE = "NOVA_WPT"
 WPT_FOLDERS = ("accname", "html-aam", "svg-aam", "wai-aria")
 WPT_MARKS = ("data-expectedlabel", "data-expectedrole", "data-testname")
 WPT_ROLES = {"image": "img", "presentation": "none"}
-ACTED_ON = frozenset(
-    {
-        "button", "link", "textbox", "searchbox", "checkbox", "radio", "combobox", "listbox", "slider", "spinbutton",
-        "switch", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "treeitem",
-    }
-)  # fmt: skip
 CONTROLS_TIMED = 5000
 TRIES = 3
 
@@ -77,20 +73,12 @@ class Tally:
                     self.wrong.append(f"{where} <{pair.tag}> {kind}: {pair.nova} / {pair.chromium}")
 
 
-def summary_of(pairs: Sequence[Pair]) -> dict[str, Any]:
-    """What is kept of a page: how many controls, how many of them with a name, and a mark of all of it."""
-    lines = [f"{pair.nova.role} {pair.nova.name}" for pair in pairs if pair.nova.role in ACTED_ON]
-    named = sum(1 for line in lines if line.split(" ", 1)[1])
-    mark = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
-    return {"controls": len(lines), "named": named, "mark": mark, "first": [line[:80] for line in lines[:3]]}
-
-
 @asynccontextmanager
 async def a_context(*, scripts: bool) -> Any:
     """Pages as they are shipped: nothing from elsewhere, and on request without scripts, whose output changes."""
     async with async_playwright() as driver:
         found = find_browser(None, this_machine(driver.chromium.executable_path))
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        arguments = [COMPUTED, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
         browser = await driver.chromium.launch(executable_path=str(found.path), args=arguments)
         size = {"width": 1280, "height": 800}
         context = await browser.new_context(java_script_enabled=scripts, viewport=size, reduced_motion="reduce")  # type: ignore[arg-type]
@@ -120,8 +108,10 @@ async def _look(context: BrowserContext, url: str, marks: tuple[str, ...] = ()) 
         await page.close()
 
 
-async def measure_package(context: BrowserContext, package: Package, *, long: bool) -> tuple[Tally, dict[str, Any]]:
-    tally, kept = Tally(), {}
+async def measure_package(
+    context: BrowserContext, package: Package, *, long: bool
+) -> tuple[Tally, dict[str, list[str]]]:
+    tally, seen = Tally(), {}
     with served(unpacked(package)) as base:
         for path in pages_of(package, long=long):
             try:
@@ -130,19 +120,36 @@ async def measure_package(context: BrowserContext, package: Package, *, long: bo
                 print(f"{package.folder}/{path}: {one_line(str(error))[:120]}", file=sys.stderr)
                 continue
             tally.add(f"{package.folder}/{path}", pairs)
-            kept[path] = summary_of(pairs)
-    return tally, kept
+            seen[path] = lines_of(pairs)
+    return tally, seen
 
 
-async def measure_packages(*, long: bool) -> tuple[dict[str, Tally], dict[str, Any]]:
-    tallies, kept = {}, {}
+async def measure_packages(*, long: bool) -> tuple[dict[str, Tally], dict[str, dict[str, list[str]]]]:
+    tallies, seen = {}, {}
     async with a_context(scripts=False) as context:
         for package in PACKAGES:
             try:
-                tallies[package.folder], kept[package.folder] = await measure_package(context, package, long=long)
+                tallies[package.folder], seen[package.folder] = await measure_package(context, package, long=long)
             except NotInstalled as error:
                 print(f"left out: {error}", file=sys.stderr)
-    return tallies, kept
+    return tallies, seen
+
+
+async def measure_cases() -> list[object]:
+    """Own cases: how often Nova and Chromium's tree say what `computedName` says of the same element."""
+    counts: Counter[str] = Counter()
+    async with a_context(scripts=True) as context:
+        with served(CASES) as base:
+            for page in sorted(CASES.glob("*.html")):
+                counts["pages"] += 1
+                for pair in await _look(context, f"{base}/{page.name}", CASE_MARK):
+                    if pair.computed is None or pair.chromium is None:
+                        continue
+                    counts["cases"] += 1
+                    counts["nova"] += pair.nova.name == pair.computed
+                    counts["tree"] += pair.chromium.name == pair.computed
+    shares = [percent(counts[side], counts["cases"]) for side in ("nova", "tree")]
+    return [counts["pages"], counts["cases"], *shares]
 
 
 async def measure_wpt(root: Path) -> list[list[object]]:
@@ -197,16 +204,6 @@ async def measure_speed(runs: int) -> list[float]:
         return await seconds_of_names(page, runs)
 
 
-def golden_differences(kept: dict[str, Any], golden: dict[str, Any]) -> list[str]:
-    """Pages seen now and then that no longer look the same."""
-    return [
-        f"{package}/{path}: {now} was {golden[package][path]}"
-        for package, pages in kept.items()
-        for path, now in pages.items()
-        if path in golden.get(package, {}) and golden[package][path] != now
-    ]
-
-
 def _show(tallies: dict[str, Tally]) -> None:
     rows: list[list[object]] = []
     total = Tally()
@@ -233,15 +230,17 @@ def _row(name: str, tally: Tally) -> list[object]:
 
 def main(*, long: bool) -> int:
     print(f"names · {machine()}\n")
-    tallies, kept = anyio.run(lambda: measure_packages(long=long))
+    tallies, seen = anyio.run(lambda: measure_packages(long=long))
     _show(tallies)
-    golden = json.loads(GOLDEN.read_text(encoding="utf-8")) if GOLDEN.is_file() else {}
+    golden = read_golden()
     if "--write" in sys.argv:
-        GOLDEN.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    changed = golden_differences(kept, golden)
-    print(f"{sum(map(len, golden.values()))} pages kept as golden, {len(changed)} of them changed")
+        write_golden(seen, golden)
+    changed = golden_differences(seen, golden)
+    print(f"{sum(map(len, golden.values()))} pages kept as golden, {len(changed)} of them changed or not seen")
     for text in changed[:20]:
         print(text)
+    columns = ["pages", "cases", "Nova as computedName", "tree as computedName"]
+    show("Own cases beside Element.computedName", columns, [anyio.run(measure_cases)])
     if wpt := os.environ.get(WPT_VARIABLE):
         columns = ["platform tests", "names", "Nova", "Chromium", "roles", "Nova ", "Chromium "]
         show("Expectations of the web platform tests met", columns, anyio.run(measure_wpt, Path(wpt)))

@@ -39,9 +39,10 @@ from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
 from nova_mcp.verification.coordinator import Coordinator
+from nova_mcp.verification.forgetting import forgetting
 from nova_mcp.verification.goal_store import renew_after_act
 from nova_mcp.verification.goals import Goals
-from nova_mcp.verification.store import forgetting, settle_recovered
+from nova_mcp.verification.store import settle_recovered
 from nova_mcp.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)

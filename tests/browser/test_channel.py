@@ -137,8 +137,8 @@ async def test_frames_of_the_same_process_are_asked_by_id(tab: Tab, site) -> Non
 async def test_frames_of_another_process_get_a_session_of_their_own(tab: Tab, site) -> None:
     other = site.url("html?title=inner", host="localhost")
     await tab.page.goto(site.url(f"html?title=outer&body=<iframe src='{other}'></iframe>"))
-    frame = tab.page.frames[1]
-    frame_id = await tab.channel.attach_frame(frame)
-    assert frame_id is not None
+    main, frame_id = await tab.channel.frame_ids()
+    assert main == tab.channel.frame_id
+    assert tab.channel.session(frame_id) is not tab.channel.session() is tab.channel.session(main)
     assert await tab.channel.evaluate("document.title", frame_id=frame_id) == "inner"
     assert await tab.channel.evaluate("typeof globalThis.__nova", frame_id=frame_id) == "object"

@@ -17,6 +17,8 @@ LINE = re.compile(r'^e\d+ [a-z]+ "(?:[^"\\]|\\.)*"(?: ="(?:[^"\\]|\\.)*")? \S.*$
 
 async def show(tab, site, body, title="page"):
     await tab.page.goto(site.url(f"html?title={quote(title)}&body={quote(body)}"))
+
+
 # Laying out thousands of framed buttons in one line of text takes the browser longer than everything else here.
 PLAIN_BUTTONS = "<style>button{display:block;font:10px monospace;border:0;padding:0}</style>"
 

@@ -11,7 +11,8 @@ from nova_mcp.clock import SystemClock
 from nova_mcp.observation.model import Caller, ServerId
 from nova_mcp.storage.schema import HEAD
 from nova_mcp.verification.model import Contract
-from nova_mcp.verification.store import NewTransition, Settlement, find_transition, open_transition, settle
+from nova_mcp.verification.store import find_transition, open_transition, settle
+from nova_mcp.verification.transitions import NewTransition, Settlement
 
 
 def old(days: float) -> int:

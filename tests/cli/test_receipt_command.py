@@ -7,7 +7,8 @@ from cli_kit import NOW_MS, Folder, nova, nova_process
 from nova_mcp.observation.model import Caller, ServerId
 from nova_mcp.verification.model import Contract
 from nova_mcp.verification.receipts import Receipt, ReceiptRequest
-from nova_mcp.verification.store import NewTransition, Settlement, open_transition, settle
+from nova_mcp.verification.store import open_transition, settle
+from nova_mcp.verification.transitions import NewTransition, Settlement
 
 
 def commit(folder: Folder, name: str, started_at_ms: int = NOW_MS) -> None:

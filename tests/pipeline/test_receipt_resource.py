@@ -9,7 +9,8 @@ from nova_mcp.server.resources import TEMPLATES, is_readable
 from nova_mcp.storage.engine import Database
 from nova_mcp.verification.model import Contract
 from nova_mcp.verification.receipts import Receipt
-from nova_mcp.verification.store import NewTransition, Settlement, open_transition, settle
+from nova_mcp.verification.store import open_transition, settle
+from nova_mcp.verification.transitions import NewTransition, Settlement
 
 ADDRESS = "nova://receipt/tr_1"
 

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from bench.names import Tally, controls_page, golden_differences, summary_of
+from bench.names import Tally, controls_page
+from bench.names_golden import ACTED_ON, golden_differences, kept_of, lines_of, page_difference, read_golden
 from bench.names_oracle import (
     REASONS,
     Pair,
@@ -15,7 +16,7 @@ from bench.names_oracle import (
     state_difference,
     states_told,
 )
-from bench.names_pages import chosen
+from bench.names_pages import PACKAGES, chosen
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +58,8 @@ def test_a_kind_of_chromium_is_one_role(kind: str, role: str):
         ("button", said(name="Pay", inked="Pay all"), said(name="Pay all"), "text without ink"),
         ("button", said(name="Pay", inked="Pay"), said(name="Pay all"), ""),
         ("button", said(name="Save"), said(name=""), ""),
+        ("td", Said("cell", "Code here", NOTHING, figures=True), said("cell", "here"), "figure in a name"),
+        ("td", Said("cell", "Code here", NOTHING, figures=True), said("cell", "there"), ""),
         ("button", said(name="x" * 199 + "…"), said(name="X" * 300), "letters by style"),
     ],
 )
@@ -129,25 +132,71 @@ def test_what_chromium_does_not_show_is_not_counted_and_a_wrong_role_is_counted_
 def test_a_page_is_kept_by_its_controls_alone_and_their_order():
     button, link, text = (Pair(tag, said(role, name), None, ()) for tag, role, name in (
         ("button", "button", "Save"), ("a", "link", ""), ("p", "paragraph", "")))  # fmt: skip
-    kept = summary_of([button, text, link])
-    assert (kept["controls"], kept["named"], kept["first"]) == (2, 1, ["button Save", "link "])
-    assert summary_of([button, link])["mark"] == kept["mark"] != summary_of([link, button])["mark"]
+    lines = lines_of([button, text, link])
+    assert lines == ["button Save", "link "]
+    kept = kept_of(lines)
+    assert (kept.controls, kept.named, len(kept.marks.split())) == (2, 1, 2)
+    assert kept_of(lines_of([link, button])) != kept == kept_of(lines_of([button, link]))
 
 
-def test_only_pages_known_before_and_now_can_have_changed():
-    golden = {"p-1": {"a.html": {"mark": "1"}, "b.html": {"mark": "2"}}}
-    now = {"p-1": {"a.html": {"mark": "1"}, "c.html": {"mark": "3"}}, "p-2": {"a.html": {"mark": "9"}}}
-    assert golden_differences(now, golden) == []
-    assert len(golden_differences({"p-1": {"b.html": {"mark": "x"}}}, golden)) == 1
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (["button Save", "link Home"], None),
+        (["button Save", "link House"], "control 2 is now 'link House'"),
+        (["button Save"], "control 2 of 2 is gone"),
+        (["button Save", "link Home", "link More"], "control 3 is now 'link More'"),
+        ([], "control 1 of 2 is gone"),
+    ],
+)
+def test_the_first_control_that_changed_is_pointed_at(now: list[str], why: str | None):
+    assert page_difference(now, kept_of(["button Save", "link Home"])) == why
 
 
-def test_every_difference_that_a_case_page_allows_has_a_reason():
+def test_a_kept_page_that_changed_or_was_not_seen_is_a_difference_and_a_new_one_is_not():
+    golden = {"p-1": {"a.html": kept_of(["button A"]), "b.html": kept_of(["button B"])}, "p-2": {"c.html": kept_of([])}}
+    seen = {"p-1": {"a.html": ["button A"], "b.html": ["button B"], "new.html": ["link N"]}, "p-2": {"c.html": []}}
+    assert golden_differences(seen, golden) == []
+    del seen["p-2"]
+    seen["p-1"]["b.html"] = ["button C"]
+    assert golden_differences(seen, golden) == ["p-1/b.html: control 1 is now 'button C'", "p-2/c.html: not seen"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(ACTED_ON)), st.text(max_size=20)), max_size=30), st.data())
+def test_any_one_changed_name_is_found(controls: list[tuple[str, str]], data: st.DataObject):
+    lines = [f"{role} {name}" for role, name in controls]
+    golden = kept_of(lines)
+    assert page_difference(lines, golden) is None
+    if lines:
+        place = data.draw(st.integers(0, len(lines) - 1))
+        told = page_difference([*lines[:place], lines[place] + "!", *lines[place + 1 :]], golden)
+        assert told is not None
+        assert told.startswith(f"control {place + 1} ")
+
+
+def test_the_kept_pages_are_those_that_a_short_run_looks_at():
+    golden = read_golden()
+    assert golden.keys() == {package.folder for package in PACKAGES}
+    assert len({package.name for package in PACKAGES}) >= 6
+    for package in PACKAGES:
+        assert 0 < len(golden[package.folder]) <= package.short
+    assert all(kept.controls == len(kept.marks.split()) for pages in golden.values() for kept in pages.values())
+
+
+def _case_pages() -> str:
     pages = Path(__file__).resolve().parent.parent / "pages" / "names"
-    named = {
-        rule for page in pages.glob("*.html") for rule in re.findall(r'data-why="([^"]*)"', page.read_text("utf-8"))
-    }
-    assert named
-    assert named <= REASONS.keys()
+    return "".join(page.read_text("utf-8") for page in sorted(pages.glob("*.html")))
+
+
+def test_every_case_where_chromium_differs_says_why_with_a_known_reason():
+    elements = re.findall(r"<[a-z][^<>]*data-case=[^<>]*>", _case_pages())
+    assert len(elements) > 400
+    differing = [text for text in elements if re.search(r"data-chromium(-role|-states)?=", text)]
+    assert differing
+    for text in elements:
+        reasons = re.findall(r'data-why="([^"]*)"', text)
+        assert len(reasons) == (text in differing), text
+        assert set(reasons) <= REASONS.keys(), text
 
 
 @given(st.integers(0, 300), st.integers(1, 40))

@@ -8,12 +8,13 @@ import pytest
 
 from nova_mcp.observation import store as ledger
 from nova_mcp.observation.model import Caller, ServerId
-from nova_mcp.verification import goal_steps, goal_store, store
+from nova_mcp.observation.rules import DAY_MS
+from nova_mcp.verification import forgetting, goal_steps, goal_store, store
 from nova_mcp.verification.goal_model import NewGoal, PlannedStep
 from nova_mcp.verification.goal_steps import Taker
 from nova_mcp.verification.model import Assertion, AssertionSet, Contract
 from nova_mcp.verification.receipts import Receipt, ReceiptRequest
-from nova_mcp.verification.store import NewTransition, Settlement
+from nova_mcp.verification.transitions import NewTransition, Settlement
 
 CONTRACT = Contract(
     action_kind="submit_form",
@@ -208,11 +209,11 @@ def test_old_transitions_go_and_open_ones_stay(db):
         db.write_sync(store.open_transition, new(name, identity=None))
         db.write_sync(store.settle, name, ended(at=at))
     db.write_sync(store.open_transition, new("t3"))
-    assert db.read_sync(store.due_to_go, 9_000) == 1
-    assert db.write_sync(store.prune_transitions, 9_000) == 1
+    assert db.read_sync(forgetting.due_to_go, 9_000) == 1
+    assert db.write_sync(forgetting.prune_transitions, 9_000) == 1
     left = [name for name in ("t1", "t2", "t3") if db.read_sync(store.find_transition, None, name)]
     assert left == ["t2", "t3"]
-    assert db.write_sync(store.forgetting(1), 9_001 + store.DAY_MS) == 1
+    assert db.write_sync(forgetting.forgetting(1), 9_001 + DAY_MS) == 1
 
 
 def test_of_four_writers_that_commit_the_same_thing_at_once_one_sends(store_url, open_db):

@@ -1,23 +1,22 @@
 """One page's private line: questions to the isolated world `nova`, messages from it, and the page's lifetime."""
 
 import json
-from collections.abc import Callable, Iterable
-from itertools import islice
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import anyio
-from playwright.async_api import CDPSession, Error, Frame, Page
+from playwright.async_api import CDPSession, Error, Page
 
 from nova_mcp.browser.frame_ids import whole_id
+from nova_mcp.browser.frame_sessions import GONE_TARGET, FrameSessions, frame_detached
 from nova_mcp.browser.host_lag import HostLag
-from nova_mcp.browser.messages import BINDING, Listeners, Message, PageMessages
-from nova_mcp.browser.pipelining import sent_together
+from nova_mcp.browser.messages import Listeners, Message, PageMessages
 from nova_mcp.errors import NotFound, Unavailable
 from nova_mcp.observation.model import Json
 
+T = TypeVar("T")
 ChannelState: TypeAlias = Literal["ready", "crashed", "lost", "closed"]
 
-WORLD = "nova"
 STALL_MS = 5000
 # Longer than the guard takes to blank a page; what it could not blank by then it has ended.
 HOLD_MS = 9000
@@ -32,9 +31,6 @@ _GONE_CONTEXT = (
     "Argument should belong to the same JavaScript world",
 )
 _GONE_FRAME = ("No frame for given id", "No frame with given id", "Frame with the given id")
-_NOT_OURS = ("does not belong to the target", "was not found", "No frame")
-MAX_FRAMES_REMEMBERED = 500
-_GONE_TARGET = ("Target closed", "Target page, context or browser has been closed", "Session closed", "Target crashed")
 
 
 class DocumentChanged(Exception):
@@ -71,19 +67,13 @@ class PageChannel:
         self.stalled = False
         # A document is on its way to replace this one; until it comes, the browser passes no question on.
         self.departing = False
-        self.document = 0
         self.frame_id = ""
+        self.told = PageMessages()
         self._bundle = bundle
         self._lag = lag
-        self._cdp: CDPSession | None = None
-        self._frame_sessions: dict[str, CDPSession] = {}
-        self._attached: dict[Frame, str] = {}
-        self._worlds: dict[str, int] = {}
-        self._frames_seen: set[str] = set()
+        self._frames = FrameSessions(page, bundle, self.told.take)
         self._pending: set[anyio.CancelScope] = set()
-        self.told = PageMessages()
         self._on_documents: Listeners[str] = Listeners()
-        self._on_frames: Listeners[str] = Listeners()
         self._on_ends: Listeners[None] = Listeners()
         self.hold: anyio.Event | None = None
         self.stormed = False
@@ -98,38 +88,27 @@ class PageChannel:
         page.on("crash", lambda _: channel.end("crashed"))
         page.on("close", lambda _: channel.end("closed"))
         try:
-            cdp = await page.context.new_cdp_session(page)
-            channel._cdp = cdp
-            cdp.on("Page.frameNavigated", channel._on_navigated)
-            cdp.on("Page.frameDetached", channel._on_detached)
-            cdp.on("Page.frameStoppedLoading", channel._on_stopped)
-            cdp.on("Runtime.bindingCalled", channel.told.take)
-            frame_id = await channel._prepare(cdp)
+            frame_id = await channel._frames.open(
+                {
+                    "Page.frameNavigated": channel._on_navigated,
+                    "Page.frameDetached": channel._on_detached,
+                    "Page.frameStoppedLoading": channel._on_stopped,
+                }
+            )
         except Error as error:
             raise channel._translate(error) from error
         # A document that committed meanwhile has told its frame already, and knows better.
         channel.frame_id = channel.frame_id or frame_id
         return channel
 
-    async def _prepare(self, cdp: CDPSession) -> str:
-        """Everything a new session needs, sent at once; the id of the frame it speaks for."""
-        script = {"source": self._bundle, "worldName": WORLD, "runImmediately": True}
-        *_, tree, _ = await sent_together(
-            cdp,
-            ("Page.enable", None),
-            # Bindings are only reported to sessions that enabled Runtime.
-            ("Runtime.enable", None),
-            ("Runtime.addBinding", {"name": BINDING, "executionContextName": WORLD}),
-            ("Page.getFrameTree", None),
-            ("Page.addScriptToEvaluateOnNewDocument", script),
-        )
-        return str(tree["frameTree"]["frame"]["id"])
-
     @property
     def cdp(self) -> CDPSession:
-        if self._cdp is None:
-            raise Unavailable("tab.lost", "The page was never attached.", "Call nova.reload with recover:true.")
-        return self._cdp
+        return self._frames.own
+
+    @property
+    def document(self) -> int:
+        """How many documents were seen."""
+        return self._frames.documents
 
     # -- lifetime
 
@@ -178,29 +157,7 @@ class PageChannel:
 
     async def ask_holder(self, frame_id: str, question: str, args: Json) -> tuple[str, Json]:
         """Ask the document that holds a frame about the element it stands in; the holder's frame id comes first."""
-        found = await self._timed(lambda: self._holder(frame_id, question, args), STALL_MS)
-        return str(found["frameId"]), cast(Json, found["value"])
-
-    async def _holder(self, frame_id: str, question: str, args: Json) -> dict[str, Any]:
-        call = f"function(){{return globalThis.__nova.about(this,{json.dumps(question)},{json.dumps(args)})}}"
-        for session in (self.cdp, *self._frame_sessions.values()):
-            try:
-                owner = await session.send("DOM.getFrameOwner", {"frameId": frame_id})
-                tree = await session.send("Page.getFrameTree")
-            except Error as error:
-                gone = session is not self.cdp and any(part in error.message for part in _GONE_TARGET)
-                if gone or any(part in error.message for part in _NOT_OURS):
-                    continue
-                raise
-            for parent in _frames_of(tree["frameTree"]):
-                world = self._worlds.get(parent) or await self._world(session, parent)
-                node = {"backendNodeId": owner["backendNodeId"], "executionContextId": world}
-                held = await session.send("DOM.resolveNode", node)
-                order = {"functionDeclaration": call, "objectId": held["object"]["objectId"], "returnByValue": True}
-                reply = await session.send("Runtime.callFunctionOn", order)
-                if (value := reply["result"].get("value")) is not None:
-                    return {"frameId": parent, "value": value}
-        raise _frame_detached()
+        return await self._timed(lambda: self._frames.about_holder(frame_id, question, args), STALL_MS)
 
     async def reach(self, frame_id: str) -> str:
         """Make sure a frame can be asked, and say its whole id; frames of other processes are attached when needed."""
@@ -208,19 +165,19 @@ class PageChannel:
             return frame_id
         if (found := whole_id(frame_id, await self.frame_ids())) is not None:
             return found
-        if whole_id(frame_id, self._frames_seen) is not None:
-            raise _frame_detached()
+        if self._frames.known(frame_id) is not None:
+            raise frame_detached()
         raise NotFound(
             "frame.unknown", "There is no frame with that id on this page.", "Use a frameId that Nova gave you."
         )
 
     def known_frame(self, frame_id: str) -> str:
         """The whole id of a frame that was given out; any other text stays what it is."""
-        return whole_id(frame_id, self._frames_seen | {self.frame_id}) or frame_id
+        return whole_id(frame_id, (self.frame_id,)) or self._frames.known(frame_id) or frame_id
 
     def note_frames(self, frame_ids: Iterable[str]) -> None:
         """Frames whose ids are given out: they can be told from ids that never were."""
-        self._frames_seen.update(islice(frame_ids, MAX_FRAMES_REMEMBERED))
+        self._frames.note(frame_ids)
 
     async def evaluate(self, expression: str, *, frame_id: str | None = None, timeout_ms: int = 5000) -> Json:
         """Run an expression in the isolated world; the host's clock ends the wait, not the protocol's."""
@@ -243,7 +200,7 @@ class PageChannel:
 
     def session(self, frame_id: str | None = None) -> CDPSession:
         """The session that speaks for a frame; frames of the page's own process share the page's."""
-        return self._frame_sessions.get(frame_id or self.frame_id, self.cdp)
+        return self._frames.of(frame_id or self.frame_id)
 
     async def node(self, question: str, *, frame_id: str | None = None) -> str:
         """The handle of the element a question answers with, for commands that need one."""
@@ -264,42 +221,31 @@ class PageChannel:
 
     async def ask_node(self, backend_node: int, question: str, args: Json, *, frame_id: str | None = None) -> Json:
         """Ask the script about an element that the browser pointed at."""
-        reply = await self._timed(lambda: self._about(backend_node, question, args, frame_id), STALL_MS)
-        return cast(Json, reply["value"])
+        frame = frame_id or self.frame_id
+        return await self._timed(lambda: self._frames.about(frame, backend_node, question, args), STALL_MS)
 
-    async def _about(self, backend_node: int, question: str, args: Json, frame_id: str | None) -> dict[str, Any]:
-        session, frame = self.session(frame_id), frame_id or self.frame_id
-        world = self._worlds.get(frame) or await self._world(session, frame)
-        held = await session.send("DOM.resolveNode", {"backendNodeId": backend_node, "executionContextId": world})
-        call = f"function(){{return globalThis.__nova.about(this,{json.dumps(question)},{json.dumps(args)})}}"
-        order = {"functionDeclaration": call, "objectId": held["object"]["objectId"], "returnByValue": True}
-        reply = await session.send("Runtime.callFunctionOn", order)
-        return {"value": reply["result"].get("value")}
-
-    async def _timed(self, command: Callable[[], Any], timeout_ms: int) -> dict[str, Any]:
+    async def _timed(self, command: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
         if self.state != "ready":
             raise self.ended_error()
         with anyio.move_on_after(timeout_ms / 1000) as scope:
             self._pending.add(scope)
             try:
-                while (reply := await self._settled(command)) is None:  # noqa: ASYNC110 - the swap sends no event
-                    await anyio.sleep(SWAP_RETRY_S)
-                self.stalled = False
-                return reply
+                while True:
+                    try:
+                        reply = await command()
+                    except Error as error:
+                        if self.state != "ready" or SWAPPING not in error.message:
+                            raise self._translate(error) from error
+                        # Between two processes the page is nowhere, and no event tells the end of it.
+                        await anyio.sleep(SWAP_RETRY_S)
+                    else:
+                        self.stalled = False
+                        return reply
             finally:
                 self._pending.discard(scope)
         if self.state != "ready":
             raise self.ended_error()
         raise self._no_answer(timeout_ms)
-
-    async def _settled(self, command: Callable[[], Any]) -> dict[str, Any] | None:
-        """The reply, or nothing while the page is between two processes and another try is due."""
-        try:
-            return cast(dict[str, Any], await command())
-        except Error as error:
-            if self.state == "ready" and SWAPPING in error.message:
-                return None
-            raise self._translate(error) from error
 
     async def _evaluate_in(self, frame_id: str, params: dict[str, Any]) -> dict[str, Any]:
         if (hold := self.hold) is not None:
@@ -307,25 +253,7 @@ class PageChannel:
                 await hold.wait()
             if self.hold is hold:
                 self.hold = None
-        session = self._frame_sessions.get(frame_id, self.cdp)
-        world = self._worlds.get(frame_id)
-        if world is None:
-            world = await self._world(session, frame_id)
-        try:
-            return cast(dict[str, Any], await session.send("Runtime.evaluate", {**params, "contextId": world}))
-        except Error as error:
-            self._worlds.pop(frame_id, None)
-            if session is not self.cdp and any(part in error.message for part in _GONE_TARGET):
-                # The frame took its own process along; the page lives on.
-                raise _frame_detached() from None
-            raise
-
-    async def _world(self, session: CDPSession, frame_id: str) -> int:
-        before = self.document
-        made = await session.send("Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD})
-        if before == self.document:
-            self._worlds[frame_id] = made["executionContextId"]
-        return int(made["executionContextId"])
+        return await self._frames.evaluate(frame_id, params)
 
     def _no_answer(self, timeout_ms: int) -> Unavailable:
         if self.departing:
@@ -351,10 +279,10 @@ class PageChannel:
         if self.state != "ready":
             return self.ended_error()
         if any(part in text for part in _GONE_FRAME):
-            return _frame_detached()
+            return frame_detached()
         if any(part in text for part in _GONE_CONTEXT):
             return DocumentChanged()
-        if any(part in text for part in _GONE_TARGET):
+        if any(part in text for part in GONE_TARGET):
             self.end("lost")
             return self.ended_error()
         return PageScriptError(text.splitlines()[0][:200])
@@ -362,44 +290,13 @@ class PageChannel:
     def host_busy(self, past_ms: float) -> bool:
         return self._lag.busy_within(past_ms)
 
-    # -- frames in their own process
-
-    async def attach_frame(self, frame: Frame) -> str | None:
-        """Give a frame that runs in another process its own session; None when it shares the page's."""
-        if (known := self._attached.get(frame)) in self._frame_sessions:
-            return known
-        try:
-            session = await self.page.context.new_cdp_session(frame)
-        except Error:
-            return None
-        try:
-            session.on("Runtime.bindingCalled", self.told.take)
-            session.on("Page.frameNavigated", self._on_inner_navigated)
-            frame_id = await self._prepare(session)
-        except Error as error:
-            raise self._translate(error) from error
-        self._frame_sessions[frame_id] = session
-        self._attached[frame] = frame_id
-        self._worlds.pop(frame_id, None)
-        session.on("close", lambda _: self._forget_frame(frame_id))
-        return frame_id
-
     async def frame_ids(self) -> list[str]:
         """Every frame that can be asked, the main one first; frames of other processes are attached on the way."""
         tree = await self.send("Page.getFrameTree")
-        found = _frames_of(tree["frameTree"])
-        if len(self.page.frames) > len(found):
-            for frame in self.page.frames[1:]:
-                await self.attach_frame(frame)
-        everything = [*found, *(frame_id for frame_id in self._frame_sessions if frame_id not in found)]
-        self._frames_seen.update(everything[:MAX_FRAMES_REMEMBERED])
-        return everything
-
-    def _forget_frame(self, frame_id: str) -> None:
-        self._frame_sessions.pop(frame_id, None)
-        self._worlds.pop(frame_id, None)
-        self._attached = {frame: known for frame, known in self._attached.items() if known != frame_id}
-        self._on_frames.tell(frame_id)
+        try:
+            return await self._frames.ids(tree["frameTree"])
+        except Error as error:
+            raise self._translate(error) from error
 
     # -- what the page tells
 
@@ -413,29 +310,20 @@ class PageChannel:
 
     def on_frame(self, callback: Callable[[str], None]) -> Callable[[], None]:
         """Called with the id of a frame inside the page that got a new document, another process, or is gone."""
-        return self._on_frames.add(callback)
+        return self._frames.changed.add(callback)
 
     def on_end(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Called once when the page crashes, is lost or closes."""
         return self._on_ends.add(lambda _: callback())
 
-    def _on_inner_navigated(self, event: dict[str, Any]) -> None:
-        """A frame in another process loaded a document; its session tells of it."""
-        frame_id = str(event["frame"]["id"])
-        self._worlds.pop(frame_id, None)
-        self._on_frames.tell(frame_id)
-
     def _on_navigated(self, event: dict[str, Any]) -> None:
         frame = event["frame"]
         if frame.get("parentId"):
-            self._on_inner_navigated(event)
+            self._frames.replaced(str(frame["id"]))
             return
         self.frame_id = str(frame["id"])
         self.departing = False
-        self._worlds.clear()
-        if len(self._frames_seen) > MAX_FRAMES_REMEMBERED:
-            self._frames_seen.clear()
-        self.document += 1
+        self._frames.new_document()
         self._on_documents.tell(str(frame["url"]))
 
     def _on_stopped(self, event: dict[str, Any]) -> None:
@@ -445,23 +333,9 @@ class PageChannel:
     def _on_detached(self, event: dict[str, Any]) -> None:
         if event.get("reason") == "swap":
             # The frame moved to another process and lives on there.
-            self._worlds.pop(str(event["frameId"]), None)
-            self._on_frames.tell(str(event["frameId"]))
+            self._frames.replaced(str(event["frameId"]))
         else:
-            self._forget_frame(str(event["frameId"]))
-
-
-def _frames_of(tree: dict[str, Any]) -> list[str]:
-    found, open_nodes = [], [tree]
-    while open_nodes:
-        node = open_nodes.pop(0)
-        found.append(str(node["frame"]["id"]))
-        open_nodes.extend(node.get("childFrames", ()))
-    return found
-
-
-def _frame_detached() -> NotFound:
-    return NotFound("frame.detached", "The frame is no longer in the page.", "Call nova.perceive again.")
+            self._frames.forget(str(event["frameId"]))
 
 
 def _thrown_text(details: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from nova_mcp.errors import Precondition
 from nova_mcp.observation.model import Json
 
 WORKER: Final = Path(__file__).with_name("pattern_worker.py")
@@ -49,6 +50,17 @@ PatternResult: TypeAlias = tuple[Hit, ...] | BadPattern | TimedOut
 class Pattern:
     text: str
     case_sensitive: bool = False
+
+
+def too_slow(*, host_busy: bool) -> Precondition:
+    """What a caller is told whose pattern was ended."""
+    return Precondition(
+        "search.regex_timeout",
+        "The regular expression took longer than a second and was ended.",
+        "Use a simpler one without nested repetition, or match contains.",
+        stage="observe",
+        details={"hostBusy": True} if host_busy else None,
+    )
 
 
 async def try_pattern(pattern: Pattern, texts: Sequence[str], most: int) -> PatternResult:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from nova_mcp.browser.inline_frames import ask_inline
 from nova_mcp.browser.lines import is_fragile
-from nova_mcp.browser.patterns import BadPattern, Hit, Pattern, TimedOut, try_pattern
+from nova_mcp.browser.patterns import BadPattern, Hit, Pattern, TimedOut, too_slow, try_pattern
 from nova_mcp.browser.perception import selectors_for
 from nova_mcp.browser.seen import Answer, Found, SeenElement, answer, read_element
 from nova_mcp.browser.steady import on_one_document
-from nova_mcp.errors import InvalidParams, Precondition
+from nova_mcp.errors import InvalidParams
 from nova_mcp.observation.model import Json
 
 if TYPE_CHECKING:
@@ -161,13 +161,7 @@ async def _by_pattern(tab: "Tab", request: SearchRequest) -> AsyncIterator[tuple
                 "invalid_params", f"text is not a regular expression: {why}.", "Use Python's syntax, or match contains."
             )
         case TimedOut():
-            raise Precondition(
-                "search.regex_timeout",
-                "The regular expression took longer than a second and was ended.",
-                "Use a simpler one without nested repetition, or match contains.",
-                stage="observe",
-                details={"hostBusy": True} if tab.host_busy(1000) else None,
-            )
+            raise too_slow(host_busy=tab.host_busy(1000))
         case hits:
             async for answered in _placed(tab, request, given, hits):
                 yield answered

@@ -15,10 +15,11 @@ from nova_mcp.cli.terminal import EXIT_FAILED, print_json, print_table, say, siz
 from nova_mcp.clock import SystemClock
 from nova_mcp.observation.janitor import retention_policy
 from nova_mcp.observation.pruner import PruneReport, PruneRequest, prune
+from nova_mcp.observation.rules import DAY_MS
 from nova_mcp.settings import RetentionSettings, Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.schema import current_revision
-from nova_mcp.verification.store import DAY_MS, due_to_go, forgetting
+from nova_mcp.verification.forgetting import due_to_go, forgetting
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the store; safe beside running servers.")
 

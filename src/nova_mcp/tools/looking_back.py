@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from nova_mcp.browser.frame_ids import shown_id
 from nova_mcp.browser.lines import quoted
-from nova_mcp.browser.patterns import BadPattern, Pattern, TimedOut, try_pattern
+from nova_mcp.browser.patterns import BadPattern, Pattern, TimedOut, too_slow, try_pattern
 from nova_mcp.browser.ranking import line_cost
 from nova_mcp.browser.snapshot_query import (
     Entry,
@@ -23,7 +23,7 @@ from nova_mcp.browser.snapshot_query import (
 from nova_mcp.browser.snapshot_reading import RefRead, attributes_of, read_ref
 from nova_mcp.browser.snapshots import Snapshot
 from nova_mcp.browser.tab import Tab
-from nova_mcp.errors import InvalidParams, NotFound, Precondition
+from nova_mcp.errors import InvalidParams, NotFound
 from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE, REF_PATTERN
@@ -167,13 +167,7 @@ async def _matching(tab: Tab, entries: list[Entry], query: str) -> list[Entry]:
                 "Correct it, or match contains.",
             )
         case TimedOut():
-            raise Precondition(
-                "search.regex_timeout",
-                "The regular expression took longer than a second and was ended.",
-                "Use a simpler one without nested repetition, or match contains.",
-                stage="observe",
-                details={"hostBusy": True} if tab.host_busy(1000) else None,
-            )
+            raise too_slow(host_busy=tab.host_busy(1000))
         case hits:
             return [entries[index] for index in sorted({hit.text for hit in hits})]
 

@@ -11,15 +11,8 @@ from nova_mcp.verification.facing import Ask, Facing, ResolvedEarlier
 from nova_mcp.verification.identity import identity_hash
 from nova_mcp.verification.model import OMITTED, CommitIdentity, Earlier, GuardedCommit, Omitted
 from nova_mcp.verification.rules import judge_set
-from nova_mcp.verification.store import (
-    Settlement,
-    StoredTransition,
-    find_transition,
-    latest_of,
-    others_since,
-    resolve,
-    settle,
-)
+from nova_mcp.verification.store import find_transition, latest_of, others_since, resolve, settle
+from nova_mcp.verification.transitions import Settlement, StoredTransition
 from nova_mcp.verification.under_way import UnderWay
 
 

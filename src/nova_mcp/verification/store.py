@@ -1,25 +1,9 @@
 """Transitions: every guarded dispatch from its intent to its verdict, and which commit is in flight."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Index,
-    Integer,
-    Row,
-    Table,
-    Text,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import BigInteger, Column, Connection, Index, Integer, Row, Table, Text, delete, insert, select, update
 from sqlalchemy import text as sql
 
 from nova_mcp.observation.model import Caller, CallRecord, Link, ServerId
@@ -27,21 +11,16 @@ from nova_mcp.storage.schema import metadata
 from nova_mcp.verification.contracts import contract_from_json, contract_to_json
 from nova_mcp.verification.goal_rules import StepOutcome
 from nova_mcp.verification.goal_steps import StepEnd, settle_step
-from nova_mcp.verification.goal_store import old_goals, prune_goals
-from nova_mcp.verification.model import OMITTED, Contract, Earlier, Omitted, VerificationStatus
-from nova_mcp.verification.receipts import Receipt, receipt_from_json, receipt_to_json
-
-TransitionState = Literal["open", "verified_success", "verified_fail", "indeterminate", "not_dispatched"]
-SettledState = Literal["verified_success", "verified_fail", "indeterminate", "not_dispatched"]
-ResolvedState = Literal["verified_success", "verified_fail"]
-DAY_MS: Final = 86_400_000
-_PROOF: Final[dict[TransitionState, VerificationStatus]] = {
-    "open": "pending",
-    "verified_success": "verified_success",
-    "verified_fail": "verified_fail",
-    "indeterminate": "indeterminate",
-    "not_dispatched": "skipped",
-}
+from nova_mcp.verification.model import Earlier, Omitted
+from nova_mcp.verification.receipts import receipt_from_json, receipt_to_json
+from nova_mcp.verification.transitions import (
+    PROOF,
+    NewTransition,
+    ResolvedState,
+    SettledState,
+    Settlement,
+    StoredTransition,
+)
 
 transition = Table(
     "transition",
@@ -83,99 +62,6 @@ transition_open = Table(
     Column("server_id", Text, nullable=False),
     Index(None, "transition_id", unique=True),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class NewTransition:
-    """A guarded act that is about to be dispatched; its id is the call id of its intent record.
-
-    `identity` is None unless the act is a commit. `follows` is the earlier dispatch of that identity, None for none,
-    on which the decision to send was made: if another one has come since, nothing may be sent.
-    """
-
-    transition_id: str
-    caller: Caller
-    call_id: str
-    tool_name: str
-    target_id: str | None
-    origin: str
-    contract: Contract
-    started_at_ms: int
-    element: str = ""
-    identity: str | None = None
-    # Whether no other dispatch of the identity may be under way at the same time.
-    exclusive: bool = True
-    intent_key: str | None = None
-    goal_id: str | None = None
-    step_no: int | None = None
-    follows: str | Omitted | None = OMITTED
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTransition:
-    """A transition as it stands."""
-
-    transition_id: str
-    caller: Caller
-    call_id: str
-    tool_name: str
-    target_id: str | None
-    origin: str
-    identity: str | None
-    intent_key: str | None
-    contract: Contract
-    goal_id: str | None
-    step_no: int | None
-    element: str
-    started_at_ms: int
-    state: TransitionState
-    reason: str | None
-    lost_request: bool
-    mutated: bool
-    completed_at_ms: int | None
-    resolved_by: str | None
-    receipt: Receipt | None
-
-    def as_earlier(self, here: ServerId | None = None) -> Earlier:
-        """As the rules about repeating see it; `here` is the server that asks."""
-        if self.state == "not_dispatched":
-            raise ValueError("what sent nothing is no earlier dispatch")
-        return Earlier(
-            transition_id=self.transition_id,
-            state="in_flight" if self.state == "open" else self.state,
-            completed_at_ms=self.started_at_ms if self.completed_at_ms is None else self.completed_at_ms,
-            contract=self.contract,
-            lost_request=self.lost_request,
-            mutated=self.mutated,
-            elsewhere=here is not None and self.caller.server_id != here,
-        )
-
-    def as_receipt(self) -> Receipt:
-        """The receipt, or what the transition itself can tell when nobody lived to write one."""
-        if self.receipt is not None:
-            return self.receipt
-        return Receipt(
-            transition_id=self.transition_id,
-            tool=self.tool_name,
-            element=self.element,
-            url_before=self.origin,
-            verdict=_PROOF[self.state],
-            reason=self.reason,
-            started_at_ms=self.started_at_ms,
-            completed_at_ms=self.completed_at_ms,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """How a transition ended."""
-
-    state: SettledState
-    reason: str | None = None
-    lost_request: bool = False
-    mutated: bool = False
-    completed_at_ms: int = 0
-    receipt: Receipt | None = None
 
 
 # Both databases read this sentence the same way. PostgreSQL lets the second writer wait for the first one's commit.
@@ -362,7 +248,7 @@ def resolve(conn: Connection, transition_id: str, state: ResolvedState, resolved
 
 def _settle_step(conn: Connection, row: Row[Any], token: str, state: SettledState, at_ms: int) -> None:
     if row.goal_id is not None and row.step_no is not None:
-        end = StepEnd(_STEP_OUTCOME[state], at_ms, _PROOF[state])
+        end = StepEnd(_STEP_OUTCOME[state], at_ms, PROOF[state])
         settle_step(conn, row.goal_id, row.step_no, token, end)
 
 
@@ -371,33 +257,3 @@ def settle_recovered(conn: Connection, record: CallRecord, link: Link) -> None:
     if record.kind == "recovery" and record.closes is not None:
         end = Settlement("indeterminate", "timeout", mutated=True, completed_at_ms=record.started_at_ms)
         settle(conn, record.closes, end)
-
-
-# -- forgetting ------------------------------------------------------------------------------------------------------
-
-
-def prune_transitions(conn: Connection, older_than_ms: int, limit: int | None = None) -> int:
-    """Forget transitions that ended before that time; says how many went. What is open stays."""
-    old = (
-        select(transition.c.transition_id)
-        .where(transition.c.state != "open", transition.c.completed_at_ms < older_than_ms)
-        .order_by(transition.c.transition_id)
-        .limit(limit)
-    )
-    return conn.execute(delete(transition).where(transition.c.transition_id.in_(old))).rowcount
-
-
-def forgetting(days: int) -> Callable[[Connection, int], int]:
-    """The chore that keeps closed-loop memory within its retention, given the time."""
-
-    def chore(conn: Connection, now_ms: int) -> int:
-        horizon = now_ms - days * DAY_MS
-        return prune_transitions(conn, horizon) + prune_goals(conn, horizon)
-
-    return chore
-
-
-def due_to_go(conn: Connection, older_than_ms: int) -> int:
-    """How many transitions and goals a run would forget."""
-    old = select(func.count()).where(transition.c.state != "open", transition.c.completed_at_ms < older_than_ms)
-    return int(conn.execute(old).scalar_one()) + old_goals(conn, older_than_ms)

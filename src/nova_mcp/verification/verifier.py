@@ -29,13 +29,9 @@ from nova_mcp.verification.model import (
 from nova_mcp.verification.receipts import Receipt
 from nova_mcp.verification.repeat_check import Memory, RepeatCheck
 from nova_mcp.verification.rules import failed_traces, judge_set, retry_advice_for
-from nova_mcp.verification.store import (
-    NewTransition,
-    Settlement,
-    open_transition,
-    settle,
-)
+from nova_mcp.verification.store import open_transition, settle
 from nova_mcp.verification.switch_store import commit_kill
+from nova_mcp.verification.transitions import NewTransition, Settlement
 from nova_mcp.verification.under_way import UnderWay
 from nova_mcp.verification.witness import Follower
 

@@ -80,7 +80,8 @@ const referredAll = (list, how, walk) =>
 const alternative = (el, how, walk, role = roleOf(el)) => {
   const { budget } = walk;
   if (budget.left <= 0 || walk.path.includes(el)) return "";
-  if (how === CHILD && (el === walk.start || budget.seen?.has(el))) return "";
+  // A label around its own field leaves that field out; a reference to what holds the element reads all of it.
+  if (how === CHILD && ((el === walk.start && !walk.ids) || budget.seen?.has(el))) return "";
   if (how !== CHILD) budget.left -= 1;
   if (how !== SELF) (budget.seen ??= new Set()).add(el);
   walk.path.push(el);
@@ -108,11 +109,13 @@ const sourceText = (el, role, how, walk) => {
   const text = how !== SELF || CONTENT_NAMED.has(role) ? contentText(el, walk) : "";
   if (says(text) || role === "none" || (how === SELF && isOnlyText(el, role, walk))) return text;
   // Blanks may still keep two words apart.
-  return tooltip(el, tag) || text;
+  return tooltip(el, tag, el === walk.start && how === CHILD) || text;
 };
 
-// The title of running text describes it; it is no name for what can be read anyway.
-const isOnlyText = (el, role, walk) => PLAIN_ROLES.has(role) && hasAttribute(el, "title") && says(contentText(el, walk));
+// The title of running text describes it; it is no name for what can be read anyway, unless the markup says so.
+const NAMED_BY_TITLE = new Set(["abbr", "blockquote", "figure"]);
+const isOnlyText = (el, role, walk) =>
+  PLAIN_ROLES.has(role) && hasAttribute(el, "title") && !NAMED_BY_TITLE.has(tagOf(el)) && says(contentText(el, walk));
 
 const FREE_TEXT = new Set(["textbox", "searchbox"]);
 const RANGES = new Set(["slider", "spinbutton", "scrollbar", "progressbar", "meter"]);
@@ -165,13 +168,14 @@ const inputText = (el, walk) => {
 };
 
 const given = (name) => (el) => attr(el, name) ?? "";
+const captionOrSummary = (el, walk) => fromChild("caption")(el, walk) || (attr(el, "summary") ?? "");
 const svgTitle = (el) => {
   const title = firstNamed(el, "svg:title");
   return title === null ? "" : textContentOf(title);
 };
 const NATIVE_TEXT = new Map(Object.entries({
   input: inputText, button: fromLabels, select: fromLabels, textarea: fromLabels, meter: fromLabels, progress: fromLabels,
-  output: fromLabels, img: given("alt"), area: given("alt"), fieldset: fromChild("legend"), table: fromChild("caption"),
+  output: fromLabels, img: given("alt"), area: given("alt"), fieldset: fromChild("legend"), table: captionOrSummary,
   figure: fromChild("figcaption"), optgroup: given("label"), option: given("label"),
 }));
 
@@ -182,9 +186,9 @@ const nativeText = (el, tag, walk) => {
 };
 
 const HINTED = new Set(["input", "textarea"]);
-const tooltip = (el, tag) => {
+const tooltip = (el, tag, titleOnly) => {
   const title = attr(el, "title") ?? (tag === "svg:a" ? attr(el, "xlink:title") : null);
-  if (title !== null && says(title)) return title;
+  if (titleOnly || (title !== null && says(title))) return title ?? "";
   if (tag === "input" && inputType(el) === "file") return hasAttribute(el, "multiple") ? "Choose Files" : "Choose File";
   return (HINTED.has(tag) ? attr(el, "placeholder") : null) ?? attr(el, "aria-placeholder") ?? "";
 };
@@ -197,21 +201,31 @@ const VALUED = new Set(["input", "textarea", "select", "img", "meter", "progress
 const isBare = (el, tag) =>
   firstChild(el) === null && openShadow(el) === null && !VALUED.has(tag) && !SPEAKING.some((name) => hasAttribute(el, name));
 
+// What stands inside is shown only where the element itself cannot be.
+const REPLACED = new Set(["video", "audio"]);
 const contentText = (el, walk) => {
+  if (REPLACED.has(tagOf(el))) return "";
   const written = mayBeWrittenTo(el, firstChild(el) === null);
   let text = written ? generatedText(el, "::before") : "";
   const only = firstChild(el);
-  if (only !== null && isText(only) && nextSibling(only) === null && openShadow(el) === null) text += dataOf(only).slice(0, MOST_TEXT);
+  const plain = only !== null && isText(only) && nextSibling(only) === null;
+  if (plain && openShadow(el) === null && tagOf(el) !== "details") text += dataOf(only).slice(0, MOST_TEXT);
   else text += childrenText(el, walk);
   if (hasAttribute(el, "aria-owns"))
     for (const other of pointedAt(el, "aria-owns", 20)) if (relationsIn(rootNode(el)).owners.get(other) === el) text += ` ${childText(other, walk)}`;
   return written ? text + generatedText(el, "::after") : text;
 };
 
+// Closed details show their summary alone.
+const partsOf = (el, walk) => {
+  const parts = composedChildren(el);
+  return walk.hidden || tagOf(el) !== "details" || detailsOpen(el) ? parts : [...parts].filter((part) => isElement(part) && isSummaryOfDetails(part));
+};
+
 const childrenText = (el, walk, mute = false) => {
   let text = "";
   const { owners } = relationsIn(rootNode(el));
-  for (const child of composedChildren(el)) {
+  for (const child of partsOf(el, walk)) {
     if (walk.budget.left <= 0 || text.length > MOST_TEXT) break;
     if (isText(child)) {
       walk.budget.left -= 1;
@@ -242,7 +256,8 @@ const childText = (el, walk) => {
   return inkedText(el, text, style, walk);
 };
 
-const inkedText = (el, text, style, walk) => (faintInk(el, style) && !isFaint(walk) ? "" : spaced(text, style.display));
+const inkedText = (el, text, style, walk) =>
+  style.contentVisibility === "hidden" || (faintInk(el, style) && !isFaint(walk)) ? "" : spaced(text, style.display);
 
 const spaced = (text, display) => (display === "inline" || display === "contents" ? text : ` ${text} `);
 

@@ -98,15 +98,19 @@ const mayBeWrittenTo = (el, bare) => {
   return writers.css !== "" && matches(el, writers.css);
 };
 
-// `content: "x" / "y"` says y; pictures say nothing; counters are not told to scripts.
-const QUOTED = /"((?:[^"\\]|\\.)*)"/gs;
+// `content: "x" / "y"` says y; pictures say nothing; counters are not told to scripts. A function may hold strings, and
+// those are its own: they are read over with it.
+const CONTENT_PART = /"((?:[^"\\]|\\.)*)"|[a-z-]+\((?:[^()"]|"(?:[^"\\]|\\.)*"|\([^()]*\))*\)|\//gis;
+const MOST_CONTENT = 4000;
+const unescaped = (text) =>
+  text.replace(/\\(?:([0-9a-f]{1,6}) ?|(.))/gis, (_, hex, plain) => (hex === undefined ? plain : String.fromCodePoint(parseInt(hex, 16))));
 const spokenContent = (content) => {
   if (content === "none" || content === "normal") return "";
-  const plain = content.replace(/url\("(?:[^"\\]|\\.)*"\)/g, "");
-  const parts = plain.split(/" *\/ *(?=["c])|^ *\/ */);
-  const said = parts.length > 1 ? `"${parts.at(-1)}`.replace(/^""/, '"') : plain;
   let text = "";
-  for (const found of said.matchAll(QUOTED)) text += found[1].replace(/\\([0-9a-f]{1,6}) ?/gi, (_, hex) => String.fromCodePoint(parseInt(hex, 16))).replace(/\\(.)/gs, "$1");
+  for (const [part, quoted] of content.slice(0, MOST_CONTENT).matchAll(CONTENT_PART)) {
+    if (part === "/") text = "";
+    else if (quoted !== undefined) text += unescaped(quoted);
+  }
   return text.replace(PRIVATE, "");
 };
 
