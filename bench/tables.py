@@ -18,7 +18,7 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -
         table.add_column(column, justify="left" if index == 0 else "right")
     for row in rows:
         table.add_row(*(f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row))
-    console = Console(width=110)
+    console = Console(width=125)
     console.print(table)
     console.print()
 
