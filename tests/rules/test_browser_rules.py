@@ -19,7 +19,6 @@ from nova_mcp.browser.ranking import (
     pack,
     score,
 )
-from nova_mcp.browser.reading import Continuation, read_token, write_token
 from nova_mcp.browser.refs import Perception
 from nova_mcp.browser.rules import (
     ActionRequest,
@@ -37,7 +36,6 @@ from nova_mcp.browser.rules import (
     window_left_ms,
 )
 from nova_mcp.browser.seen import Found, SeenElement
-from nova_mcp.errors import InvalidParams
 
 URL = "http://127.0.0.1/a"
 VIEW = (1280, 800)
@@ -277,31 +275,3 @@ def test_words_of_failure_count_as_whole_words_in_four_languages(text, found):
 def test_a_link_leads_to_its_address_whatever_the_fragment():
     assert same_destination("http://a.test/x/#top", "http://A.test/x")
     assert not same_destination("http://a.test/x?a=1", "http://a.test/x?a=2")
-
-
-# -- tokens for reading on
-
-TEXT = st.none() | st.text(max_size=30)
-
-
-@given(
-    st.builds(
-        Continuation,
-        st.text(max_size=32),
-        st.integers(0, 10**7),
-        st.sampled_from(["auto", "main", "page"]),
-        st.booleans(),
-        TEXT,
-        TEXT,
-        st.none() | st.integers(0, 999),
-        TEXT,
-    )
-)
-def test_a_token_says_what_was_put_into_it(continuation):
-    assert read_token(write_token(continuation)) == continuation
-
-
-@given(st.text(max_size=60))
-def test_any_other_token_is_refused(token):
-    with pytest.raises(InvalidParams):
-        read_token(token)
