@@ -11,10 +11,8 @@ from typing import Any, Final
 from nova_mcp.observation.model import Json
 from nova_mcp.urls import redact_query
 
-MAX_STRING_CHARS: Final = 400
 MAX_DEPTH: Final = 8
 MAX_RESULT_BYTES: Final = 4096
-MAX_ITEMS: Final = 64
 MIN_SECRET_CHARS: Final = 4
 REDACTED: Final = "«redacted»"
 _MAX_KEY_CHARS: Final = 80

@@ -83,25 +83,30 @@ def test_watching_shows_calls_as_they_come_and_its_keys_stop_resume_and_quit(fol
         assert process.wait(timeout=30) == 0
 
 
+def first_line(process: subprocess.Popen[str], folder: Folder) -> str:
+    """What is printed first; calls are written until the command, which begins with the next one, has seen one."""
+    assert process.stdout is not None
+    seen = threading.Event()
+
+    def write() -> None:
+        while not seen.wait(0.1):
+            folder.call(tool="nova.reload")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    line = process.stdout.readline()
+    seen.set()
+    writer.join()
+    return line
+
+
 def test_without_a_terminal_watching_prints_plain_lines(folder: Folder) -> None:
     folder.serve("s1")
     with subprocess.Popen(
         command("watch", "--data-dir", folder.path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
-            assert process.stdout is not None
-            # Written until the command, which starts with what comes after it, has seen one.
-            seen = threading.Event()
-
-            def write() -> None:
-                while not seen.wait(0.1):
-                    folder.call(tool="nova.reload")
-
-            writer = threading.Thread(target=write)
-            writer.start()
-            line = process.stdout.readline()
-            seen.set()
-            writer.join()
+            line = first_line(process, folder)
             assert line.split("\t")[2] == "nova.reload"
             assert "\x1b" not in line
         finally:
@@ -166,18 +171,7 @@ def test_watching_without_a_terminal_is_nobody_who_could_answer(folder: Folder) 
         command("watch", "--data-dir", folder.path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
-            assert process.stdout is not None
-            seen = threading.Event()
-
-            def write() -> None:
-                while not seen.wait(0.1):
-                    folder.call(tool="nova.reload")
-
-            writer = threading.Thread(target=write)
-            writer.start()
-            process.stdout.readline()
-            seen.set()
-            writer.join()
+            first_line(process, folder)
             assert not Mailbox(folder.path).attended()
         finally:
             process.terminate()

@@ -19,7 +19,6 @@ from nova_mcp.browser.ranking import (
     pack,
     score,
 )
-from nova_mcp.browser.reading import read_token
 from nova_mcp.browser.refs import Perception
 from nova_mcp.browser.rules import (
     ActionRequest,
@@ -37,7 +36,6 @@ from nova_mcp.browser.rules import (
     window_left_ms,
 )
 from nova_mcp.browser.seen import Found, SeenElement
-from nova_mcp.errors import InvalidParams
 
 URL = "http://127.0.0.1/a"
 VIEW = (1280, 800)
@@ -277,12 +275,3 @@ def test_words_of_failure_count_as_whole_words_in_four_languages(text, found):
 def test_a_link_leads_to_its_address_whatever_the_fragment():
     assert same_destination("http://a.test/x/#top", "http://A.test/x")
     assert not same_destination("http://a.test/x?a=1", "http://a.test/x?a=2")
-
-
-# -- tokens for reading on
-
-
-@given(st.text(max_size=60))
-def test_any_other_token_is_refused(token):
-    with pytest.raises(InvalidParams):
-        read_token(token)

@@ -6,6 +6,7 @@ import pytest
 
 from nova_mcp.browser import journal
 from nova_mcp.browser.journal import OpenedTarget
+from nova_mcp.observation import store as ledger
 
 
 @pytest.fixture
@@ -41,10 +42,14 @@ def test_another_principal_learns_nothing(opened):
     assert opened.read_sync(journal.last_seen, "local", "t2") is None
 
 
-def test_a_server_that_is_gone_ends_its_open_targets_only(opened):
+def test_a_server_that_is_gone_ends_its_open_targets_only(opened, build):
+    for server in ("server", "other"):
+        opened.write_sync(ledger.register_server, build.server(server))
     opened.write_sync(journal.target_opened, OpenedTarget("t2", "s1", "server", "local", None, 1_000))
     opened.write_sync(journal.target_opened, OpenedTarget("t3", "s1", "other", "local", None, 1_000))
     opened.write_sync(journal.target_ended, "t2", 1_500, "closed")
-    assert opened.write_sync(journal.targets_of_server_ended, "server", 2_000, "server_restart") == 1
+    assert opened.write_sync(journal.targets_of_ended_servers, 1_900) == 0
+    opened.write_sync(ledger.end_server, "server", 1_950, "gone")
+    assert opened.write_sync(journal.targets_of_ended_servers, 2_000) == 1
     reasons = [opened.read_sync(journal.last_seen, "local", name).end_reason for name in ("t1", "t2", "t3")]
     assert reasons == ["server_restart", "closed", None]

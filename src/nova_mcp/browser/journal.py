@@ -121,15 +121,6 @@ def target_ended(conn: Connection, target_id: str, ended_at_ms: int, reason: End
     )
 
 
-def targets_of_server_ended(conn: Connection, server_id: str, ended_at_ms: int, reason: EndReason) -> int:
-    """End everything a server still had open; says how many targets that were."""
-    return conn.execute(
-        update(target_journal)
-        .where(target_journal.c.server_id == server_id, target_journal.c.ended_at_ms.is_(None))
-        .values(ended_at_ms=ended_at_ms, end_reason=reason)
-    ).rowcount
-
-
 def targets_of_ended_servers(conn: Connection, now_ms: int) -> int:
     """End what servers left open that are known to be gone; says how many targets that were."""
     gone = select(ledger_server.c.server_id).where(ledger_server.c.ended_at_ms.is_not(None))

@@ -15,7 +15,6 @@ DeltaUnavailable: TypeAlias = Literal["rev_unknown", "new_document"]
 
 MAX_URL: Final = 300
 MAX_TITLE: Final = 120
-MAX_FRAMES_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,17 +71,6 @@ def resolve_ref(
 
 # -- what an action did
 
-Channel: TypeAlias = Literal[
-    "dom_mutation",
-    "request_started",
-    "focus_moved",
-    "control_state",
-    "url_changed",
-    "navigation",
-    "new_tab",
-    "popup",
-    "download",
-]
 DispatchProof: TypeAlias = Literal["event", "host", "assumed", "none"]
 
 QUIET_MS: Final = 80

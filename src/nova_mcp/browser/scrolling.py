@@ -1,7 +1,7 @@
 """Scrolling: the page, a box in it, or until an element is in view; where it ended is read back."""
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import anyio
@@ -93,7 +93,6 @@ class _Scrolling:
     manner: Manner
     ports: Ports
     frame_id: str | None = None
-    sought: Position = field(default_factory=Position)
 
     async def run(self) -> Scrolled:
         node = None

@@ -21,7 +21,6 @@ from nova_mcp.storage.lanes import Lane
 
 P = ParamSpec("P")
 T = TypeVar("T")
-UnitOfWork = Callable[Concatenate[Connection, P], T]
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,6 @@ const selectOptions = getter(HTMLSelectElement.prototype, "selectedOptions");
 const optionText = getter(HTMLOptionElement.prototype, "text");
 const buttonType = getter(HTMLButtonElement.prototype, "type");
 const detailsOpen = getter(HTMLDetailsElement.prototype, "open");
-const editableState = getter(HTMLElement.prototype, "isContentEditable");
 const anchorHref = getter(HTMLAnchorElement.prototype, "href");
 const controlForms = new Map([
   ["input", getter(HTMLInputElement.prototype, "form")],

@@ -1,5 +1,4 @@
 // Tables as rows and columns: real ones, and those that only say they are.
-const TABLE_CSS = "table,[role=table],[role=grid]";
 const TABLE_ROLES = new Set(["table", "grid"]);
 const PRESENTED = /^\s*(presentation|none)\b/i;
 const isTable = (el) => {

@@ -3,7 +3,6 @@ const SWITCH_ROLES = new Set(["checkbox", "switch", "menuitemcheckbox"]);
 const RADIO_ROLES = new Set(["radio", "menuitemradio"]);
 const allowsSeveral = getter(HTMLSelectElement.prototype, "multiple");
 const shownRows = getter(HTMLSelectElement.prototype, "size");
-const chosenIndex = getter(HTMLSelectElement.prototype, "selectedIndex");
 const setChosenIndex = uncurry(Object.getOwnPropertyDescriptor(HTMLSelectElement.prototype, "selectedIndex").set);
 const optionValueOf = getter(HTMLOptionElement.prototype, "value");
 const optionIsOn = getter(HTMLOptionElement.prototype, "selected");
