@@ -1,6 +1,7 @@
 """The program every page gets: lean on the way, and the same program."""
 
 import re
+from collections import Counter
 from importlib.resources import files
 
 from nova_mcp.browser.page import escaped, lean, load_bundle
@@ -33,3 +34,14 @@ def test_no_template_spans_lines_for_its_indentation_would_be_lost():
 
 def test_characters_beyond_ascii_become_the_escapes_of_their_utf16_units():
     assert escaped('"…🗙"') == '"\\u2026\\ud83d\\uddd9"'
+
+
+def test_no_two_scripts_declare_the_same_name_for_they_share_one_scope():
+    declared = Counter(
+        name
+        for script in SCRIPTS
+        for name in re.findall(
+            r"^(?:const|let|class|(?:async )?function\*?) (\w+)", script.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
+    assert [name for name, count in declared.items() if count > 1] == []

@@ -309,7 +309,7 @@ async def _refusal(tab: "Tab", locator: Locator, target: Target, told: Answer) -
             return Precondition(
                 "selector.ambiguous",
                 f"{locator.spoken} matches {count} visible elements.",
-                "Use one of the candidates' refs, or nth.",
+                "Use one of the candidates' refs, or nth where the tool takes it.",
                 details={"candidates": candidates, "matchCount": count},
             )
         case "identity_changed":

@@ -114,10 +114,10 @@ def _sentence(params: type[Params], problem: ErrorDetails) -> str:
         return f"{where} is required"
     if kind == "literal_error":
         allowed = str(context.get("expected", "")).replace("'", "").replace(" or ", ", ").replace(", ", " | ")
-        return f"{where} must be one of {allowed} (got {shown(value)})"
+        return f"{where} must be one of {allowed} (received {shown(value)})"
     if kind in _TYPES:
-        return f"{where} must be {_TYPES[kind]} (got {shown(value)})"
+        return f"{where} must be {_TYPES[kind]} (received {shown(value)})"
     if limits := _bounds(context):
-        return f"{where} must be {limits} (got {shown(value)})"
+        return f"{where} must be {limits} (received {shown(value)})"
     reason = context.get("error", problem["msg"])
     return f"{where}: {reason}" if problem["loc"] else str(reason)

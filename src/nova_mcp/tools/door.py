@@ -72,7 +72,8 @@ class ToolsBundleResult(Result):
         lines = [f"{self.lookup}{f' {self.resolved_bundle}' if self.resolved_bundle else ''}: {len(self.tools)} tools"]
         for one in self.tools:
             schema = f" {compact(one.input_schema)}" if one.input_schema else ""
-            lines.append(f"{one.name}{f': {one.description}' if one.description else ''}{schema}")
+            off = "" if one.available else " (switched off)"
+            lines.append(f"{one.name}{off}{f': {one.description}' if one.description else ''}{schema}")
         if self.has_more:
             lines.append(f"and {self.requested_count - len(self.tools)} more; raise maxResults or narrow the query")
         if self.partial_match:
@@ -154,7 +155,8 @@ def _answer(
     bundle: str | None = None,
     partial: bool = False,
 ) -> ToolsBundleResult:
-    picked = found[: p.max_results] if lookup == "query" else found
+    wanted = [spec for spec in found if p.include_unavailable or spec.available(ctx.settings)]
+    picked = wanted[: p.max_results] if lookup == "query" else wanted
     schemas = p.include_input_schema if p.include_input_schema is not None else lookup == "toolName"
     described = p.include_descriptions or lookup == "toolName"
     listed = ctx.catalogue.listed(ctx.settings.tools)
@@ -164,9 +166,9 @@ def _answer(
         description=BUNDLES[bundle] if bundle else None,
         tool_names=[spec.canonical for spec in picked],
         tools=[_shown(spec, ctx, described=described, schema=schemas) for spec in picked],
-        available_count=len(picked),
-        requested_count=len(found),
-        has_more=len(picked) < len(found),
+        available_count=sum(spec.available(ctx.settings) for spec in picked),
+        requested_count=len(wanted),
+        has_more=len(picked) < len(wanted),
         partial_match=partial,
         listed=all(spec.canonical in listed for spec in picked),
         known_bundles=list(BUNDLES),
@@ -182,6 +184,7 @@ def _answer(
 def _shown(spec: ToolSpec, ctx: ToolContext, *, described: bool, schema: bool) -> ShownTool:
     return ShownTool(
         name=spec.canonical,
+        available=spec.available(ctx.settings),
         description=spec.description if described else None,
         input_schema=lean_schema(spec.params.model_json_schema(by_alias=True)) if schema else None,
         output_schema=open_schema(spec) if schema and ctx.settings.output_schemas else None,

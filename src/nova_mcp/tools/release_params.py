@@ -96,7 +96,7 @@ def _check_payload(job: JobType, payload: Mapping[str, JsonValue]) -> None:
     except ValueError:
         raise ValueError("finalizeOutboxPayload holds a number that JSON can't carry") from None
     if size > PAYLOAD_BYTES:
-        raise ValueError(f"finalizeOutboxPayload must be at most {PAYLOAD_BYTES} bytes of JSON (got {size})")
+        raise ValueError(f"finalizeOutboxPayload must be at most {PAYLOAD_BYTES} bytes of JSON (received {size})")
     saves, promotes = _saves(payload), _promotes(payload)
     fits = {"pks.domain.save": saves, "finalize.memory.promote": promotes}.get(job, saves or promotes)
     if not fits:

@@ -36,6 +36,7 @@ class EvalResult(PageResult):
     gates=("claim.owner", "setup.shared_agent_id", "safety.perceive_first"),
     target="optional",
     deadline_ms=lambda p: p.timeout_ms + 10_000,
+    available=lambda settings: settings.enable_eval,
 )
 async def eval(ctx: ToolContext, p: EvalParams) -> EvalResult:  # noqa: A001 - the name agents know it by
     """Evaluates a JavaScript expression in a tab. What the page shows afterwards no longer counts as evidence."""

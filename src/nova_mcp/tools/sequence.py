@@ -115,7 +115,7 @@ def _planned(p: SequenceParams, number: int, step: StepParams, catalogue: Catalo
     if spec.name in BARRED or spec.bundles.isdisjoint(PAGE_BUNDLES):
         barred = InvalidParams(
             "invalid_params",
-            f"tool must be one that works with pages and can be a step (got {shown(spec.canonical)})",
+            f"tool must be one that works with pages and can be a step (received {shown(spec.canonical)})",
             "Nothing ran. Call that tool on its own.",
             details={"argument": "tool"},
         )
@@ -144,7 +144,7 @@ def _agree(name: str, given: Json, wanted: str) -> None:
     if given != wanted:
         raise InvalidParams(
             "invalid_params",
-            f"{name} must be {shown(wanted)}, as for the whole sequence (got {shown(given)})",
+            f"{name} must be {shown(wanted)}, as for the whole sequence (received {shown(given)})",
             "Nothing ran. Leave it out, or start a sequence of its own.",
             details={"argument": name},
         )

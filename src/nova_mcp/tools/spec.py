@@ -13,6 +13,7 @@ from nova_mcp.browser.lines import one_line
 from nova_mcp.errors import RetryAdvice, Stage, Status
 from nova_mcp.observation.model import ActionKind, Effect, Json
 from nova_mcp.observation.rules import action_kind
+from nova_mcp.settings import Settings
 from nova_mcp.tools import PREFIX
 from nova_mcp.tools.context import ToolContext
 
@@ -182,6 +183,8 @@ class ToolSpec:
     makes_artifacts: bool
     # What only the other tools can tell about the arguments: raises InvalidParams before any gate is asked.
     check: "Callable[[Any, Catalogue], object]"
+    # Whether this server has the tool switched on.
+    available: Callable[[Settings], bool]
 
     @property
     def canonical(self) -> str:
@@ -210,6 +213,7 @@ def tool(
     guards: Callable[[Any], int | None] = lambda _: None,
     makes_artifacts: bool = False,
     check: "Callable[[Any, Catalogue], object]" = lambda _, __: None,
+    available: Callable[[Settings], bool] = lambda _: True,
 ) -> Callable[[Callable[[ToolContext, Any], Awaitable[Any]]], ToolSpec]:
     """Turn a module-level coroutine function into a tool; its docstring is the description."""
 
@@ -234,6 +238,7 @@ def tool(
             guards=guards,
             makes_artifacts=makes_artifacts,
             check=check,
+            available=available,
         )
 
     return build

@@ -217,7 +217,7 @@ const contentText = (el, walk) => {
 };
 
 // Closed details show their summary alone.
-const partsOf = (el, walk) => {
+const namedParts = (el, walk) => {
   const parts = composedChildren(el);
   return walk.hidden || tagOf(el) !== "details" || detailsOpen(el) ? parts : [...parts].filter((part) => isElement(part) && isSummaryOfDetails(part));
 };
@@ -225,7 +225,7 @@ const partsOf = (el, walk) => {
 const childrenText = (el, walk, mute = false) => {
   let text = "";
   const { owners } = relationsIn(rootNode(el));
-  for (const child of partsOf(el, walk)) {
+  for (const child of namedParts(el, walk)) {
     if (walk.budget.left <= 0 || text.length > MOST_TEXT) break;
     if (isText(child)) {
       walk.budget.left -= 1;

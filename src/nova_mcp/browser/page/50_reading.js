@@ -121,7 +121,7 @@ const wordsBeyond = (el, edge) => {
 
 // Two colours that nobody tells apart.
 const knownColours = new Map();
-const partsOf = (colour) => {
+const colourParts = (colour) => {
   let parts = knownColours.get(colour);
   if (parts === undefined) {
     if (knownColours.size > 500) knownColours.clear();
@@ -133,7 +133,7 @@ const partsOf = (colour) => {
 const ALIKE = 12;
 const lookAlike = (left, right) => {
   if (left === right) return true;
-  const [one, other] = [partsOf(left), partsOf(right)];
+  const [one, other] = [colourParts(left), colourParts(right)];
   return one !== null && other !== null && one.every((value, index) => Math.abs(value - other[index]) <= ALIKE);
 };
 
