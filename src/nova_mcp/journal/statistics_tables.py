@@ -16,8 +16,8 @@ SHARDS: Final = 8
 statistic_hour = Table(
     "statistic_hour",
     metadata,
-    Column("hour", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, primary_key=True),
+    Column("hour", Integer, primary_key=True, autoincrement=False),
     Column("label", Text, primary_key=True),
     Column("shard", Integer, primary_key=True, autoincrement=False),
     Column("count", BigInteger, nullable=False),
@@ -28,8 +28,8 @@ statistic_hour = Table(
 statistic_latency = Table(
     "statistic_latency",
     metadata,
-    Column("hour", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, primary_key=True),
+    Column("hour", Integer, primary_key=True, autoincrement=False),
     Column("bucket", Integer, primary_key=True, autoincrement=False),
     Column("shard", Integer, primary_key=True, autoincrement=False),
     Column("count", BigInteger, nullable=False),
