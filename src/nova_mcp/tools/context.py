@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nova_mcp.clock import Ports
-from nova_mcp.observation.model import Caller, CallRecord, Flag, Json
+from nova_mcp.observation.model import Caller, CallRecord, Flag, Json, Signals
 from nova_mcp.settings import Settings
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
@@ -39,6 +39,8 @@ class Evidence:
     image_bytes: int = 0
     # The work context this call belongs to.
     task_id: str | None = None
+    # What learning may draw from the call.
+    signals: Signals = field(default_factory=Signals)
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
