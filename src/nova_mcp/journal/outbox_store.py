@@ -40,7 +40,8 @@ class Job:
 def pause_ms(attempt: int) -> int:
     """How long a job rests after that failed attempt: from a second to five minutes, evenly by factor."""
     step = (min(max(attempt, 1), TRIES - 1) - 1) / (TRIES - 2)
-    return round(FIRST_PAUSE_MS * float(LAST_PAUSE_MS / FIRST_PAUSE_MS) ** step)
+    spread: float = (LAST_PAUSE_MS / FIRST_PAUSE_MS) ** step
+    return round(FIRST_PAUSE_MS * spread)
 
 
 def _takeable(now_ms: int, types: Collection[JobType]) -> Select[Any]:
