@@ -16,6 +16,11 @@ from nova_mcp.browser.journal import targets_of_ended_servers
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.stored_journal import StoredJournal
 from nova_mcp.clock import Ports, system_ports
+from nova_mcp.journal.collector import derive
+from nova_mcp.journal.counters import Counters
+from nova_mcp.journal.keeper import Journal
+from nova_mcp.journal.statistician import Statistician
+from nova_mcp.journal.worker import OutboxWorker
 from nova_mcp.observation.janitor import Janitor, retention_policy
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -147,7 +152,7 @@ async def build(settings: Settings, ports: Ports | None = None) -> Nova:
 
 async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
     server_id = ServerId(ports.ids.token(16))
-    recorder = Recorder(db, ports, server_id, also=(settle_recovered, renew_after_act))
+    recorder = Recorder(db, ports, server_id, also=(settle_recovered, renew_after_act, derive, Counters().count))
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
@@ -172,6 +177,8 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         browser=browser,
         memory=Memory(
             verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
+            journal=Journal(db, ports),
+            statistician=Statistician(db, ports.clock),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),
@@ -183,4 +190,4 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         retention_policy(settings.retention),
         chores=[forgetting(settings.retention.transition_days)],
     )
-    return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run])
+    return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run, OutboxWorker(db, ports, server_id).run])

@@ -13,6 +13,8 @@ Progress = Callable[[float, float | None, str], Awaitable[None]]
 if TYPE_CHECKING:
     from nova_mcp.browser.runtime import Browser
     from nova_mcp.browser.targets import Tab
+    from nova_mcp.journal.keeper import Journal
+    from nova_mcp.journal.statistician import Statistician
     from nova_mcp.observation.recorder import Also
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tools.catalogue import Catalogue
@@ -102,6 +104,8 @@ class Memory:
     """What Nova remembers by, one keeper per subsystem."""
 
     verifier: "Verifier"
+    journal: "Journal"
+    statistician: "Statistician"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,36 @@
+"""How much of the same counts: one observation per key in half a minute, so that a repetition adds nothing; pure."""
+
+import hashlib
+import json
+from typing import Final
+
+from nova_mcp.journal.evidence import Observation
+
+WINDOW_MS: Final = 30_000
+# A phenomenon is proven by use at most once in this time.
+PROOF_WINDOW_MS: Final = 60_000
+
+
+def window_ms(observation: Observation) -> int:
+    return PROOF_WINDOW_MS if observation.kind == "tob_verified" else WINDOW_MS
+
+
+def throttle_key(observation: Observation, host: str, target_id: str, tool_name: str) -> str:
+    """What makes two observations the same one. Failures have keys of their own, so no success hides one."""
+    about = (
+        observation.target_stable_id
+        or observation.candidate_key
+        or observation.selector_norm
+        or observation.fingerprint_hash
+        or tool_name
+    )
+    side = "against" if observation.outcome < 0 else "for"
+    # Proof by use counts per phenomenon and site, whatever tab it came from.
+    where = "" if observation.kind == "tob_verified" else target_id
+    parts = [observation.kind, host, where, about, side]
+    return "thr_" + hashlib.sha256(json.dumps(parts).encode("ascii")).hexdigest()[:32]
+
+
+def passes(previous_ms: int | None, at_ms: int, window: int = WINDOW_MS) -> bool:
+    """Whether a key is free again; a clock that was set back by more than the window frees it as well."""
+    return previous_ms is None or abs(at_ms - previous_ms) >= window
