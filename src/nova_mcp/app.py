@@ -33,6 +33,7 @@ from nova_mcp.pipeline.resources import Resources
 from nova_mcp.pipeline.running import shutting_down
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.processes import own_addresses
+from nova_mcp.retention import chores, holds
 from nova_mcp.secrets.store import open_secrets
 from nova_mcp.server.backend import Health
 from nova_mcp.server.logs import hide_in_logs
@@ -45,7 +46,7 @@ from nova_mcp.tools.context import Memory
 from nova_mcp.verification.coordinator import Coordinator
 from nova_mcp.verification.goal_store import renew_after_act
 from nova_mcp.verification.goals import Goals
-from nova_mcp.verification.store import forgetting, settle_recovered
+from nova_mcp.verification.store import settle_recovered
 from nova_mcp.verification.verifier import Verifier
 
 log = logging.getLogger(__name__)
@@ -188,6 +189,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         db,
         ports.clock,
         retention_policy(settings.retention),
-        chores=[forgetting(settings.retention.transition_days)],
+        chores=chores(settings.retention),
+        keeping=holds,
     )
     return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run, OutboxWorker(db, ports, server_id).run])

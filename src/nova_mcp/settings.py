@@ -78,6 +78,7 @@ class RetentionSettings(Section):
     gap_days: int = Field(30, ge=0)
     other_days: int = Field(30, ge=0)
     transition_days: int = Field(30, ge=0)
+    journal_days: int = Field(90, ge=0)
 
 
 class ReceiptSettings(Section):

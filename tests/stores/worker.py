@@ -4,7 +4,12 @@ import os
 import sqlite3
 import sys
 
-from nova_mcp.clock import system_ports
+import anyio
+
+from nova_mcp.clock import Ports, SystemClock, SystemIds, system_ports
+from nova_mcp.journal.counters import bump
+from nova_mcp.journal.counting import Tally
+from nova_mcp.journal.worker import OutboxWorker
 from nova_mcp.observation import store
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, ServerId
 from nova_mcp.storage.engine import Database
@@ -72,7 +77,58 @@ def hold(path):
     conn.close()
 
 
-COMMANDS = {"append": append, "open": open_store, "open-unprivileged": open_unprivileged, "hold": hold}
+class Telling:
+    """Says where the program has come to, and goes on when told to."""
+
+    def __init__(self, stops):
+        self._stops = stops
+
+    def hit(self, point):
+        if point in self._stops:
+            say(point)
+            sys.stdin.readline()
+
+
+def leave_a_mark(conn, job, now_ms):
+    """A job that shows how often it was done."""
+    bump(conn, "marks", Tally(totals={("mark", job.job_key): 1}))
+
+
+def work(url, name, *stops):
+    """Do jobs until none is due; stops at the named points."""
+    clock = SystemClock()
+    ports = Ports(clock, SystemIds(clock), Telling(stops))
+    say("ready")
+    sys.stdin.readline()
+
+    async def until_done(db):
+        worker = OutboxWorker(db, ports, name, {"finalize.noop": leave_a_mark})
+        while await worker.step():
+            pass
+
+    with Database.open(url) as db:
+        anyio.run(until_done, db)
+
+
+def count_calls(url, server_id, count):
+    """Count calls on shared figures, with labels that others use too."""
+    with Database.open(url) as db:
+        say("ready")
+        sys.stdin.readline()
+        for number in range(int(count)):
+            labels = {("tool.scrollSmart.host", 5, f"h{(number * 7) % 11}"): (1, 1), ("tool", 5, ""): (1, 0)}
+            totals = {("tool", ""): 1, ("observation", ""): 1}
+            db.write_sync(bump, server_id, Tally(labels, {("tool.scrollSmart", 5, number % 3): 1}, totals))
+
+
+COMMANDS = {
+    "append": append,
+    "work": work,
+    "count": count_calls,
+    "open": open_store,
+    "open-unprivileged": open_unprivileged,
+    "hold": hold,
+}
 
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -1,7 +1,7 @@
 """`nova db`: schema, retention and integrity of the store."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -14,10 +14,11 @@ from nova_mcp.cli.terminal import EXIT_FAILED, print_json, print_table, say, siz
 from nova_mcp.clock import SystemClock
 from nova_mcp.observation.janitor import retention_policy
 from nova_mcp.observation.pruner import PruneReport, PruneRequest, prune
-from nova_mcp.settings import Settings
+from nova_mcp.retention import Chore, holds, journal_chores, journal_due, transitions_due
+from nova_mcp.settings import RetentionSettings, Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.schema import current_revision
-from nova_mcp.verification.store import DAY_MS, due_to_go, forgetting
+from nova_mcp.verification.store import forgetting
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the store; safe beside running servers.")
 
@@ -45,7 +46,12 @@ def prune_store(
     settings = read_settings(data_dir, store)
     with opened(settings) as database, Console(stderr=True).status("Looking for old calls") as status:
         now_ms = SystemClock().now_ms()
-        request = PruneRequest(policy=retention_policy(settings.retention), dry_run=dry_run, limit=STEP)
+        request = PruneRequest(
+            policy=retention_policy(settings.retention),
+            holds=database.read_sync(holds),
+            dry_run=dry_run,
+            limit=STEP,
+        )
         erased: Counter[str] = Counter()
         kept: Counter[str] = Counter()
         freed = 0
@@ -58,8 +64,8 @@ def prune_store(
             if report.resume is None:
                 break
             request = replace(request, resume=report.resume)
-        transitions = _forget(database, settings.retention.transition_days, now_ms, dry_run=dry_run)
-    _print(PruneReport(erased, kept, freed), transitions, settings, dry_run=dry_run, json=json)
+        forgotten = _forget(database, settings.retention, now_ms, dry_run=dry_run)
+    _print(PruneReport(erased, kept, freed), forgotten, settings, dry_run=dry_run, json=json)
 
 
 def _step(database: Database, now_ms: int, request: PruneRequest) -> PruneReport:
@@ -67,16 +73,35 @@ def _step(database: Database, now_ms: int, request: PruneRequest) -> PruneReport
     return run(prune, now_ms, request)
 
 
-def _forget(database: Database, days: int, now_ms: int, *, dry_run: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Rows beside the ledger that went or would go."""
+
+    transitions: int
+    journal: int
+
+
+def _forget(database: Database, kept: RetentionSettings, now_ms: int, *, dry_run: bool) -> Forgotten:
     if dry_run:
-        return database.read_sync(due_to_go, now_ms - days * DAY_MS)
-    return database.write_sync(forgetting(days), now_ms)
+        return Forgotten(
+            database.read_sync(transitions_due, now_ms, kept), database.read_sync(journal_due, now_ms, kept)
+        )
+    transitions = database.write_sync(forgetting(kept.transition_days), now_ms)
+    return Forgotten(transitions, sum(_in_steps(database, chore, now_ms) for chore in journal_chores(kept)))
 
 
-def _print(report: PruneReport, transitions: int, settings: Settings, *, dry_run: bool, json: bool) -> None:
+def _in_steps(database: Database, chore: Chore, now_ms: int) -> int:
+    gone = 0
+    while step := database.write_sync(chore, now_ms):
+        gone += step
+    return gone
+
+
+def _print(report: PruneReport, forgotten: Forgotten, settings: Settings, *, dry_run: bool, json: bool) -> None:
     if json:
         answer: dict[str, Any] = {"dryRun": dry_run, "total": report.total, "bytes": report.bytes}
-        answer |= {"erased": dict(report.erased), "kept": dict(report.kept), "transitions": transitions}
+        answer |= {"erased": dict(report.erased), "kept": dict(report.kept)}
+        answer |= {"transitions": forgotten.transitions, "journal": forgotten.journal}
         print_json(answer)
         return
     days = {
@@ -89,9 +114,11 @@ def _print(report: PruneReport, transitions: int, settings: Settings, *, dry_run
         rows += [(f"kept: {reason}", count) for reason, count in sorted(report.kept.items())]
         print_table(("rule", "calls"), rows)
     say(f"{report.total} bodies {'would go' if dry_run else 'erased'}, {size(report.bytes)}.")
-    if transitions:
-        days_kept = settings.retention.transition_days
-        say(f"{transitions} transitions and goals {'would go' if dry_run else 'forgotten'} (after {days_kept} days).")
+    verb, kept = "would go" if dry_run else "forgotten", settings.retention
+    if forgotten.transitions:
+        say(f"{forgotten.transitions} transitions and goals {verb} (after {kept.transition_days} days).")
+    if forgotten.journal:
+        say(f"{forgotten.journal} rows of the journal {verb} (observations after {kept.journal_days} days).")
 
 
 @app.command()

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from nova_mcp.clock import Clock
 from nova_mcp.observation.pruner import PruneRequest, prune
-from nova_mcp.observation.rules import RetentionPolicy
+from nova_mcp.observation.rules import Holds, RetentionPolicy
 from nova_mcp.settings import RetentionSettings
 from nova_mcp.storage.engine import Database
 
@@ -19,8 +19,10 @@ STEP = 200
 PAUSE_S = 0.05
 
 
-# What another subsystem forgets, given the time; says how much went.
+# What another subsystem forgets in one step, given the time; says how much went.
 Chore = Callable[[Connection, int], int]
+# What something alive wants kept.
+Keeping = Callable[[Connection], Holds]
 
 
 def retention_policy(settings: RetentionSettings) -> RetentionPolicy:
@@ -30,23 +32,38 @@ def retention_policy(settings: RetentionSettings) -> RetentionPolicy:
 class Janitor:
     """Several servers may sweep one store: erasing what is erased changes nothing."""
 
-    def __init__(self, db: Database, clock: Clock, policy: RetentionPolicy, chores: Sequence[Chore] = ()) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        policy: RetentionPolicy,
+        chores: Sequence[Chore] = (),
+        keeping: Keeping = lambda _: Holds(),
+    ) -> None:
         self._db = db
         self._clock = clock
         self._policy = policy
         self._chores = tuple(chores)
+        self._keeping = keeping
 
     async def run(self) -> None:
         await anyio.sleep(FIRST_AFTER_S)
         while True:
             await self.sweep()
             for chore in self._chores:
-                await self._db.write(chore, self._clock.now_ms())
+                await self._until_done(chore)
             await anyio.sleep(EVERY_S)
+
+    async def _until_done(self, chore: Chore) -> None:
+        while True:
+            if not await self._db.write(chore, self._clock.now_ms()):
+                return
+            await anyio.sleep(PAUSE_S)
 
     async def sweep(self) -> int:
         """Erase every body whose time is over; says how many went."""
-        request, erased = PruneRequest(policy=self._policy, limit=STEP), 0
+        holds = await self._db.read(self._keeping)
+        request, erased = PruneRequest(policy=self._policy, holds=holds, limit=STEP), 0
         while True:
             report = await self._db.write(prune, self._clock.now_ms(), request)
             erased += report.total
