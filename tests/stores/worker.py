@@ -7,11 +7,13 @@ import sys
 import anyio
 
 from nova_mcp.clock import Ports, SystemClock, SystemIds, system_ports
+from nova_mcp.journal import collector, keeper
 from nova_mcp.journal.counters import bump
 from nova_mcp.journal.counting import Tally
+from nova_mcp.journal.model import WorkContext
 from nova_mcp.journal.worker import OutboxWorker
 from nova_mcp.observation import store
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, ServerId
+from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.storage.schema import current_revision
@@ -121,7 +123,47 @@ def count_calls(url, server_id, count):
             db.write_sync(bump, server_id, Tally(labels, {("tool.scrollSmart", 5, number % 3): 1}, totals))
 
 
+def page_call(server_id, call_id, at_ms, **changes):
+    """A click on the desk page that was proven to have worked."""
+    page = PageState(f"tab_{server_id}", "A", "https://shop.test/desk", "shop.test/desk", 1)
+    fields = {
+        "tool_name": "nova.click_selector",
+        "started_at_ms": at_ms,
+        "duration_ms": 0,
+        "outcome": CallOutcome("ok", action_dispatched=True, verification="verified"),
+        "before": page,
+        "after": page,
+        "touched": Touched("#go", "hash", "el_1"),
+        "signals": Signals(label="success"),
+    }
+    return call(server_id, call_id, **(fields | changes))
+
+
+def record_page_call(conn, record):
+    collector.derive(conn, record, store.append_call(conn, record))
+
+
+def learn(url, server_id, count, start_ms):
+    """Calls that succeed, fail and commit on one host, each with everything that is derived from it."""
+    ids = system_ports().ids
+    failed = {"outcome": CallOutcome("failed", -32003, "action.disabled"), "signals": Signals()}
+    proven = {"tool_name": "nova.guarded_submit_form", "signals": Signals(label="success", high_signal=True)}
+    with Database.open(url) as db:
+        db.write_sync(store.register_server, server(server_id))
+        say("ready")
+        sys.stdin.readline()
+        for number in range(int(count)):
+            changes = ({}, failed, proven)[number % 3]
+            record = page_call(server_id, ids.call_id(), int(start_ms) + number, **changes)
+            db.write_sync(record_page_call, record)
+            context = WorkContext(f"claim_{server_id}", f"tab_{server_id}", "A", "local", server_id, 0)
+            noted = keeper.Claimed("desk", "Codes are digits.", "unverified", 0.5, "shop.test")
+            kept = db.write_sync(keeper.add_candidate, context, noted, int(start_ms) + number)
+            say(f"{kept.candidate.candidate_id} {kept.created}")
+
+
 COMMANDS = {
+    "learn": learn,
     "append": append,
     "work": work,
     "count": count_calls,

@@ -22,7 +22,16 @@ from sqlalchemy import (
 )
 from sqlalchemy import text as sql
 
-from nova_mcp.journal.candidates import Candidate, CandidateChange, Place, Raise, curated_key, raised, repeated
+from nova_mcp.journal.candidates import (
+    Candidate,
+    CandidateChange,
+    Place,
+    Raise,
+    candidate_key,
+    curated_key,
+    raised,
+    repeated,
+)
 from nova_mcp.journal.evidence import PageEvent
 from nova_mcp.journal.store import Serial
 from nova_mcp.storage.prepared import Prepared
@@ -164,10 +173,32 @@ _ON_KEYS: Final = Prepared(
 )
 
 
-def open_on_keys(conn: Connection, principal: str, event_key: str, diagnostic_key: str) -> list[Candidate]:
-    """The open candidates that a call speaks about, locked in the order that every writer takes."""
-    rows = _ON_KEYS.run(conn, {"whose": principal, "one": event_key, "other": diagnostic_key}).fetchall()
-    return [_candidate(row) for row in rows]
+_ON_KEYS_OR_SAME: Final = (
+    select(candidate)
+    .where(candidate.c.principal == bindparam("whose"), _OPEN)
+    .where(
+        candidate.c.event_key.in_([bindparam("one"), bindparam("other")])
+        | ((candidate.c.context_host == bindparam("host")) & (candidate.c.candidate_key == bindparam("same")))
+    )
+    .order_by(candidate.c.candidate_id)
+    .with_for_update()
+)
+
+
+def open_on_keys(
+    conn: Connection, principal: str, keys: tuple[str, str], raising: Raise | None = None
+) -> list[Candidate]:
+    """The open candidates that a call speaks about, locked in the order that every writer takes.
+
+    What the call is about to raise is locked with them: taken later, it could be in the way of a finalize that waits.
+    """
+    values = {"whose": principal, "one": keys[0], "other": keys[1]}
+    if raising is None:
+        return [_candidate(row) for row in _ON_KEYS.run(conn, values).fetchall()]
+    host = raising.place.host
+    same = candidate_key(host, raising.component, raising.claim)
+    rows = conn.execute(_ON_KEYS_OR_SAME, values | {"host": host, "same": same})
+    return [found for found in map(_candidate, rows) if found.event_key in keys]
 
 
 def candidates_of(conn: Connection, task_id: str) -> list[Candidate]:

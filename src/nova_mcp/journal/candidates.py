@@ -164,6 +164,9 @@ def repeated(found: Candidate, wish: Raise, source: PageEvent | None, at_ms: int
         verified_at_ms=at_ms if _verifies(found, wish) else found.verified_at_ms,
         updated_at_ms=max(found.updated_at_ms, at_ms),
     )
+    if found.origin == "diagnostic" and wish.origin == "diagnostic" and found.status == "unverified":
+        # Where it failed last is where a success will tell.
+        again = replace(again, event_key=wish.event_key, place=replace(again.place, target_id=wish.place.target_id))
     if not first or source is None:
         return again
     return replace(
@@ -176,7 +179,7 @@ def repeated(found: Candidate, wish: Raise, source: PageEvent | None, at_ms: int
 
 
 def _verifies(found: Candidate, wish: Raise) -> bool:
-    """Whether a claim that it holds counts as a verification: the first does, and one that follows a failure overcome."""
+    """Whether saying that it holds verifies it: the first time does, and one that follows a failure overcome."""
     if wish.status != "verified" or not found.is_open:
         return False
     return found.verified_at_ms is None or (failed_since_verified(found) and found.failures_in_row == 0)

@@ -51,8 +51,9 @@ _NOTHING = Tally()
 
 def _moved(conn: Connection, record: CallRecord, event: ToolEvent, page_event: PageEvent) -> list[CandidateChange]:
     """What a call does to the candidates it speaks about, and those it raises."""
-    diagnostic_key = diagnostic_key_of(record) or ""
-    found = candidate_store.open_on_keys(conn, event.principal, page_event.event_key, diagnostic_key)
+    keys = page_event.event_key, diagnostic_key_of(record) or ""
+    wish = _raise(record, event, keys[1])
+    found = candidate_store.open_on_keys(conn, event.principal, keys, wish)
     changes = []
     waiting = newest_unverified(found) if event.success else None
     for one in found:
@@ -60,7 +61,7 @@ def _moved(conn: Connection, record: CallRecord, event: ToolEvent, page_event: P
         if moved != one:
             candidate_store.save(conn, moved)
             changes.append(CandidateChange(one, moved))
-    if (wish := _raise(record, event, diagnostic_key)) is not None:
+    if wish is not None:
         changes.append(candidate_store.put(conn, wish, page_event, event.created_at_ms))
     return changes
 

@@ -102,12 +102,13 @@ def payload_text(observation: Observation) -> str:
 
 def is_evidence(record: CallRecord) -> bool:
     """Whether a call was carried out on a page that nobody had tampered with."""
+    signals = record.signals
     return (
         record.kind == "call"
-        and record.effect in _PAGE_EFFECTS
+        and (record.effect in _PAGE_EFFECTS or signals.high_signal or signals.telemetry is not None)
         and record.outcome.kind in _EXECUTED
-        and not record.signals.refused
-        and not record.signals.scripted
+        and (not signals.refused or bool(record.outcome.action_dispatched))
+        and not signals.scripted
         and target_of(record) is not None
         and context_host(record) is not None
     )

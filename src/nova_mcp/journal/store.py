@@ -21,7 +21,7 @@ from sqlalchemy import text as sql
 from nova_mcp.journal.evidence import Observation, PageEvent, Seen, ToolEvent
 from nova_mcp.journal.observing import payload_text
 from nova_mcp.journal.sessions import SESSION_GAP_MS, session_id_for
-from nova_mcp.journal.throttling import passes, throttle_key, window_ms
+from nova_mcp.journal.throttling import Held, judge, throttle_key
 from nova_mcp.observation.model import Link
 from nova_mcp.storage.prepared import Prepared
 from nova_mcp.storage.schema import metadata
@@ -236,21 +236,29 @@ def observe(conn: Connection, seen: Observation, occasion: Occasion) -> Seen | N
     """
     key = throttle_key(seen, occasion.host, occasion.target_id, occasion.event.tool_name)
     at_ms = occasion.event.created_at_ms
-    if _TAKE.run(conn, {"throttle_key": key, "at_ms": at_ms, "outcome": seen.outcome}).fetchone() is None:
-        last_ms, number, outcome = _LAST.run(conn, {"key": key}).fetchone()
-        if not passes(last_ms, at_ms, window_ms(seen)):
-            if outcome == 0 and seen.outcome > 0:
-                _upgrade(conn, key, (last_ms, number), seen, occasion)
-                return Seen(seen, upgraded=True)
-            return None
-    number = _ADD.run(conn, _row(seen, occasion, key)).fetchone()[0]
-    _HOLD.run(conn, {"key": key, "at": at_ms, "number": number, "direction": seen.outcome})
-    return Seen(seen)
+    held = _held(conn, key, at_ms, seen)
+    verdict = judge(held, seen, at_ms)
+    if held is None or verdict == "count":
+        number = _ADD.run(conn, _row(seen, occasion, key)).fetchone()[0]
+        _HOLD.run(conn, {"key": key, "at": at_ms, "number": number, "direction": seen.outcome})
+        return Seen(seen)
+    if verdict == "drop":
+        return None
+    _upgrade(conn, held.observation_id, seen, occasion)
+    _HOLD.run(conn, {"key": key, "at": held.at_ms, "number": held.observation_id, "direction": seen.outcome})
+    return Seen(seen, upgraded=True)
 
 
-def _upgrade(conn: Connection, key: str, held: tuple[int, int], seen: Observation, occasion: Occasion) -> None:
-    """However a control's retries are ordered, they are one observation, as good as the best of them."""
-    last_ms, number = held
+def _held(conn: Connection, key: str, at_ms: int, seen: Observation) -> Held | None:
+    """What a key counted last; None when it is taken now for the first time."""
+    while _TAKE.run(conn, {"throttle_key": key, "at_ms": at_ms, "outcome": seen.outcome}).fetchone() is None:
+        # Old keys are forgotten now and then, so the row that was in the way may be gone again.
+        if (row := _LAST.run(conn, {"key": key}).fetchone()) is not None:
+            return Held(*row)
+    return None
+
+
+def _upgrade(conn: Connection, number: int, seen: Observation, occasion: Occasion) -> None:
     values = {
         "number": number,
         "direction": seen.outcome,
@@ -260,7 +268,6 @@ def _upgrade(conn: Connection, key: str, held: tuple[int, int], seen: Observatio
         "seq": occasion.link.server_seq,
     }
     _UPGRADE.run(conn, values)
-    _HOLD.run(conn, {"key": key, "at": last_ms, "number": number, "direction": seen.outcome})
 
 
 def _row(seen: Observation, occasion: Occasion, key: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from nova_mcp.journal.evidence import Observation
 
@@ -31,6 +32,21 @@ def throttle_key(observation: Observation, host: str, target_id: str, tool_name:
     return "thr_" + hashlib.sha256(json.dumps(parts).encode("ascii")).hexdigest()[:32]
 
 
-def passes(previous_ms: int | None, at_ms: int, window: int = WINDOW_MS) -> bool:
-    """Whether a key is free again; a clock that was set back by more than the window frees it as well."""
-    return previous_ms is None or abs(at_ms - previous_ms) >= window
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a key counted last: when, as which observation, and with what outcome."""
+
+    at_ms: int
+    observation_id: int
+    outcome: int
+
+
+def judge(held: Held | None, seen: Observation, at_ms: int) -> Literal["count", "upgrade", "drop"]:
+    """Whether an observation counts. Within the window a proof takes the place of a mere sighting: however the retries
+    of a call are ordered, they come to one observation, as good as the best of them.
+
+    A clock that was set back by more than the window frees a key as well.
+    """
+    if held is None or abs(at_ms - held.at_ms) >= window_ms(seen):
+        return "count"
+    return "upgrade" if held.outcome == 0 and seen.outcome > 0 else "drop"

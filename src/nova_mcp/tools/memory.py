@@ -20,7 +20,7 @@ from nova_mcp.urls import normalize_url
 
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 _DIGITS: Final = re.compile(r"\d[\d -]{11,24}\d")
-_UNSPEAKABLE: Final = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029\ud800-\udfff]")
+_UNSPEAKABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _one_line(text: str) -> str:
@@ -83,7 +83,9 @@ async def memory_add_candidate(ctx: ToolContext, p: AddCandidateParams) -> AddCa
     guidance; saying it again adds to the same candidate."""
     context = _context(ctx, p)
     tab = ctx.evidence.tab
-    host = None if tab is None else scope_of(normalize_url(tab.url))
+    # Spelled as the ledger spells it, so that a candidate and the calls around it are about the same host.
+    url = None if tab is None else normalize_url(tab.url)
+    host = None if url is None else scope_of(ctx.secrets.redactor.text(url))
     component = normal_component(_speakable(ctx, p.component, "component"))
     claimed = Claimed(component, _speakable(ctx, p.claim, "claim"), p.status, p.confidence, host or "")
     kept = await ctx.memory.journal.add(context, claimed)
