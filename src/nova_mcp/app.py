@@ -10,13 +10,17 @@ import anyio
 import anyio.to_thread
 
 from nova_mcp import __version__
-from nova_mcp.browser import claim_retention
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claim_store import claims_of_ended_servers
 from nova_mcp.browser.journal import targets_of_ended_servers
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.stored_journal import StoredJournal
 from nova_mcp.clock import Ports, system_ports
+from nova_mcp.journal.collector import derive
+from nova_mcp.journal.counters import Counters
+from nova_mcp.journal.keeper import Journal
+from nova_mcp.journal.statistician import Statistician
+from nova_mcp.journal.worker import OutboxWorker
 from nova_mcp.observation.janitor import Janitor, retention_policy
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -29,6 +33,7 @@ from nova_mcp.pipeline.resources import Resources
 from nova_mcp.pipeline.running import shutting_down
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.processes import own_addresses
+from nova_mcp.retention import chores, holds
 from nova_mcp.secrets.store import open_secrets
 from nova_mcp.server.backend import Health
 from nova_mcp.server.logs import hide_in_logs
@@ -39,7 +44,6 @@ from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
 from nova_mcp.verification.coordinator import Coordinator
-from nova_mcp.verification.forgetting import forgetting
 from nova_mcp.verification.goal_store import renew_after_act
 from nova_mcp.verification.goals import Goals
 from nova_mcp.verification.store import settle_recovered
@@ -154,7 +158,7 @@ async def build(settings: Settings, ports: Ports | None = None, *, ahead: bool =
 
 async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool) -> Nova:
     server_id = ServerId(ports.ids.token(16))
-    recorder = Recorder(db, ports, server_id, also=(settle_recovered, renew_after_act))
+    recorder = Recorder(db, ports, server_id, also=(settle_recovered, renew_after_act, derive, Counters().count))
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
@@ -180,6 +184,8 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         browser=browser,
         memory=Memory(
             verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
+            journal=Journal(db, ports),
+            statistician=Statistician(db, ports.clock),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),
@@ -189,13 +195,11 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         db,
         ports.clock,
         retention_policy(settings.retention),
-        chores=[
-            forgetting(settings.retention.transition_days),
-            claim_retention.forgetting(settings.retention.claim_days),
-        ],
-        holding=claim_retention.claim_holds,
+        chores=chores(settings.retention),
+        keeping=holds,
     )
-    return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run], early)
+    worker = OutboxWorker(db, ports, server_id)
+    return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run, worker.run], early)
 
 
 async def _warmed(browser: Browser) -> None:

@@ -235,7 +235,7 @@ class ClaimMismatch(NovaError):
 
     error_code = -32040
     status = "blocked"
-    reasons = frozenset({"claim.owner_mismatch", "claim.finalization_token_mismatch"})
+    reasons = frozenset({"claim.owner_mismatch", "claim.finalization_token_mismatch", "lcj.context_missing"})
 
 
 class ClaimHeld(ClaimMismatch):

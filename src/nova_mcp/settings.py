@@ -79,6 +79,7 @@ class RetentionSettings(Section):
     other_days: int = Field(30, ge=0)
     transition_days: int = Field(30, ge=0)
     claim_days: int = Field(30, ge=0)
+    journal_days: int = Field(90, ge=0)
 
 
 class ReceiptSettings(Section):

@@ -44,7 +44,7 @@ PUBLISHED: dict[int | None, str] = {
     """,
     -32029: "budget.exhausted",
     -32041: "learn.coverage_not_met",
-    -32040: "claim.owner_mismatch claim.finalization_token_mismatch",
+    -32040: "claim.owner_mismatch claim.finalization_token_mismatch lcj.context_missing",
     -32044: "claim.too_many",
     None: """
         action.no_effect_observed action.request_pending action.error_signal dialog.confirm_dismissed

@@ -14,7 +14,10 @@ from sqlalchemy.exc import ProgrammingError
 
 import nova_mcp.browser.claim_store
 import nova_mcp.browser.journal
+import nova_mcp.journal.candidate_store
 import nova_mcp.journal.finalize_store
+import nova_mcp.journal.statistics_tables
+import nova_mcp.journal.store
 import nova_mcp.observation.store
 import nova_mcp.verification.goal_store
 import nova_mcp.verification.store
@@ -143,7 +146,10 @@ def test_the_migrations_end_in_exactly_the_tables_the_code_uses(empty_url, open_
     for table in (
         nova_mcp.browser.claim_store.claim_journal,
         nova_mcp.browser.journal.id_counter,
+        nova_mcp.journal.candidate_store.candidate,
         nova_mcp.journal.finalize_store.outbox_job,
+        nova_mcp.journal.statistics_tables.statistic_hour,
+        nova_mcp.journal.store.tool_event,
         nova_mcp.observation.store.ledger_link,
         nova_mcp.verification.goal_store.goal,
         nova_mcp.verification.store.transition,

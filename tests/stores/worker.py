@@ -4,9 +4,16 @@ import os
 import sqlite3
 import sys
 
-from nova_mcp.clock import system_ports
+import anyio
+
+from nova_mcp.clock import Ports, SystemClock, SystemIds, system_ports
+from nova_mcp.journal import collector, keeper
+from nova_mcp.journal.counters import bump
+from nova_mcp.journal.counting import Tally
+from nova_mcp.journal.model import WorkContext
+from nova_mcp.journal.worker import OutboxWorker
 from nova_mcp.observation import store
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, ServerId
+from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.storage.schema import current_revision
@@ -72,7 +79,98 @@ def hold(path):
     conn.close()
 
 
-COMMANDS = {"append": append, "open": open_store, "open-unprivileged": open_unprivileged, "hold": hold}
+class Telling:
+    """Says where the program has come to, and goes on when told to."""
+
+    def __init__(self, stops):
+        self._stops = stops
+
+    def hit(self, point):
+        if point in self._stops:
+            say(point)
+            sys.stdin.readline()
+
+
+def leave_a_mark(conn, job, now_ms):
+    """A job that shows how often it was done."""
+    bump(conn, "marks", Tally(totals={("mark", job.job_key): 1}))
+
+
+def work(url, name, *stops):
+    """Do jobs until none is due; stops at the named points."""
+    clock = SystemClock()
+    ports = Ports(clock, SystemIds(clock), Telling(stops))
+    say("ready")
+    sys.stdin.readline()
+
+    async def until_done(db):
+        worker = OutboxWorker(db, ports, name, {"finalize.noop": leave_a_mark})
+        while await worker.step():
+            pass
+
+    with Database.open(url) as db:
+        anyio.run(until_done, db)
+
+
+def count_calls(url, server_id, count):
+    """Count calls on shared figures, with labels that others use too."""
+    with Database.open(url) as db:
+        say("ready")
+        sys.stdin.readline()
+        for number in range(int(count)):
+            labels = {("tool.scrollSmart.host", 5, f"h{(number * 7) % 11}"): (1, 1), ("tool", 5, ""): (1, 0)}
+            totals = {("tool", ""): 1, ("observation", ""): 1}
+            db.write_sync(bump, server_id, Tally(labels, {("tool.scrollSmart", 5, number % 3): 1}, totals))
+
+
+def page_call(server_id, call_id, at_ms, **changes):
+    """A click on the desk page that was proven to have worked."""
+    page = PageState(f"tab_{server_id}", "A", "https://shop.test/desk", "shop.test/desk", 1)
+    fields = {
+        "tool_name": "nova.click_selector",
+        "started_at_ms": at_ms,
+        "duration_ms": 0,
+        "outcome": CallOutcome("ok", action_dispatched=True, verification="verified"),
+        "before": page,
+        "after": page,
+        "touched": Touched("#go", "hash", "el_1"),
+        "signals": Signals(label="success"),
+    }
+    return call(server_id, call_id, **(fields | changes))
+
+
+def record_page_call(conn, record):
+    collector.derive(conn, record, store.append_call(conn, record))
+
+
+def learn(url, server_id, count, start_ms):
+    """Calls that succeed, fail and commit on one host, each with everything that is derived from it."""
+    ids = system_ports().ids
+    failed = {"outcome": CallOutcome("failed", -32003, "action.disabled"), "signals": Signals()}
+    proven = {"tool_name": "nova.guarded_submit_form", "signals": Signals(label="success", high_signal=True)}
+    with Database.open(url) as db:
+        db.write_sync(store.register_server, server(server_id))
+        say("ready")
+        sys.stdin.readline()
+        for number in range(int(count)):
+            changes = ({}, failed, proven)[number % 3]
+            record = page_call(server_id, ids.call_id(), int(start_ms) + number, **changes)
+            db.write_sync(record_page_call, record)
+            context = WorkContext(f"claim_{server_id}", f"tab_{server_id}", "A", "local", server_id, 0)
+            noted = keeper.Claimed("desk", "Codes are digits.", "unverified", 0.5, "shop.test")
+            kept = db.write_sync(keeper.add_candidate, context, noted, int(start_ms) + number)
+            say(f"{kept.candidate.candidate_id} {kept.created}")
+
+
+COMMANDS = {
+    "learn": learn,
+    "append": append,
+    "work": work,
+    "count": count_calls,
+    "open": open_store,
+    "open-unprivileged": open_unprivileged,
+    "hold": hold,
+}
 
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -16,10 +16,10 @@ from nova_mcp.browser.rules import (
     same_destination,
 )
 from nova_mcp.errors import RetryAdvice, Stage
+from nova_mcp.observation.model import LearningLabel
 from nova_mcp.verification.model import GuardedCommit
 from nova_mcp.verification.outcome import (
     Dispatch,
-    LearningLabel,
     Outcome,
     Verdict,
     VerifyState,

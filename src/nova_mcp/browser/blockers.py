@@ -78,6 +78,7 @@ class Dismissal:
     tally: Tally
     actions: tuple[Done, ...]
     reports: tuple[ActionReport, ...]
+    kinds: tuple[BlockerKind, ...] = ()
 
 
 Touch = Callable[[Scene], None]
@@ -161,7 +162,8 @@ class _Dismissing:
             left = await self._look()
         if self.order.mode == "aggressive":
             left = await self._hide(left)
-        return Dismissal(await self._tally(left), tuple(self.actions), tuple(self.reports))
+        kinds = tuple(sorted({blocker.kind for blocker in self.found.values()}))
+        return Dismissal(await self._tally(left), tuple(self.actions), tuple(self.reports), kinds)
 
     async def _look(self) -> tuple[Blocker, ...]:
         found = await look_for_blockers(self.tab)

@@ -9,8 +9,8 @@ from sqlalchemy import BigInteger, Column, Connection, Index, Table, Text, bindp
 
 from nova_mcp.browser.claims import Claim, Owner, owner_key
 from nova_mcp.journal.finalize_store import conclusion_of, decision_of, summary_of, write_conclusion
-from nova_mcp.journal.model import Conclusion, DecisionKind, FinalizeOrder, FinalizeStats, WorkContext
-from nova_mcp.journal.rules import abandoned, conclude
+from nova_mcp.journal.model import Conclusion, DecisionKind, FinalizeOrder, WorkContext
+from nova_mcp.journal.rules import abandoned, conclude, figures
 from nova_mcp.observation.model import Json
 from nova_mcp.observation.store import ledger_server
 from nova_mcp.storage.schema import metadata
@@ -156,11 +156,12 @@ def _end_unfinished(
     conn: Connection, claims: Iterable[Claim], reason: ClaimEnd, now_ms: int, successor: str | None = None
 ) -> None:
     """End claims that nobody released: nothing is learned from them, nothing they gathered changes."""
-    nothing = Conclusion(abandoned(), FinalizeStats())
+    decision = abandoned()
     for claim in sorted(claims, key=lambda claim: claim.task_id):
-        ended = _end(conn, claim, reason, nothing.decision.kind, (now_ms, successor))
+        ended = _end(conn, claim, reason, decision.kind, (now_ms, successor))
         if ended and decision_of(conn, claim.task_id) is None:
-            write_conclusion(conn, context_of(claim), FinalizeOrder(), nothing, now_ms)
+            conclusion = Conclusion(decision, figures(summary_of(conn, claim.task_id), decision))
+            write_conclusion(conn, context_of(claim), FinalizeOrder(), conclusion, now_ms)
 
 
 def claim_closed(conn: Connection, closing: Closing, before_commit: Callable[[], None]) -> Conclusion:

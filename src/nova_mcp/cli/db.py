@@ -15,11 +15,11 @@ from nova_mcp.cli.terminal import EXIT_FAILED, print_json, print_table, say, siz
 from nova_mcp.clock import SystemClock
 from nova_mcp.observation.janitor import retention_policy
 from nova_mcp.observation.pruner import PruneReport, PruneRequest, prune
-from nova_mcp.observation.rules import DAY_MS
+from nova_mcp.retention import Chore, claims_due, holds, journal_chore, journal_due, transitions_due
 from nova_mcp.settings import RetentionSettings, Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.schema import current_revision
-from nova_mcp.verification.forgetting import due_to_go, forgetting
+from nova_mcp.verification.forgetting import forgetting
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the store; safe beside running servers.")
 
@@ -47,9 +47,12 @@ def prune_store(
     settings = read_settings(data_dir, store)
     with opened(settings) as database, Console(stderr=True).status("Looking for old calls") as status:
         now_ms = SystemClock().now_ms()
-        holds = database.read_sync(claim_retention.claim_holds)
-        policy = retention_policy(settings.retention)
-        request = PruneRequest(policy=policy, holds=holds, dry_run=dry_run, limit=STEP)
+        request = PruneRequest(
+            policy=retention_policy(settings.retention),
+            holds=database.read_sync(holds),
+            dry_run=dry_run,
+            limit=STEP,
+        )
         erased: Counter[str] = Counter()
         kept: Counter[str] = Counter()
         freed = 0
@@ -72,28 +75,34 @@ def _step(database: Database, now_ms: int, request: PruneRequest) -> PruneReport
 
 
 @dataclass(frozen=True, slots=True)
-class _Forgotten:
+class Forgotten:
+    """Rows beside the ledger that went or would go."""
+
     transitions: int
     claims: int
+    journal: int
 
 
-def _forget(database: Database, kept: RetentionSettings, now_ms: int, *, dry_run: bool) -> _Forgotten:
+def _forget(database: Database, kept: RetentionSettings, now_ms: int, *, dry_run: bool) -> Forgotten:
     if dry_run:
-        return _Forgotten(
-            database.read_sync(due_to_go, now_ms - kept.transition_days * DAY_MS),
-            database.read_sync(claim_retention.due_to_go, now_ms - kept.claim_days * DAY_MS),
-        )
-    return _Forgotten(
-        database.write_sync(forgetting(kept.transition_days), now_ms),
-        database.write_sync(claim_retention.forgetting(kept.claim_days), now_ms),
-    )
+        due = (database.read_sync(count, now_ms, kept) for count in (transitions_due, claims_due, journal_due))
+        return Forgotten(*due)
+    chores = (forgetting(kept.transition_days), claim_retention.forgetting(kept.claim_days), journal_chore(kept))
+    return Forgotten(*(_in_steps(database, chore, now_ms) for chore in chores))
 
 
-def _print(report: PruneReport, forgotten: _Forgotten, settings: Settings, *, dry_run: bool, json: bool) -> None:
+def _in_steps(database: Database, chore: Chore, now_ms: int) -> int:
+    gone = 0
+    while step := database.write_sync(chore, now_ms):
+        gone += step
+    return gone
+
+
+def _print(report: PruneReport, forgotten: Forgotten, settings: Settings, *, dry_run: bool, json: bool) -> None:
     if json:
         answer: dict[str, Any] = {"dryRun": dry_run, "total": report.total, "bytes": report.bytes}
         answer |= {"erased": dict(report.erased), "kept": dict(report.kept)}
-        answer |= {"transitions": forgotten.transitions, "claims": forgotten.claims}
+        answer |= {"transitions": forgotten.transitions, "claims": forgotten.claims, "journal": forgotten.journal}
         print_json(answer)
         return
     days = {
@@ -106,12 +115,13 @@ def _print(report: PruneReport, forgotten: _Forgotten, settings: Settings, *, dr
         rows += [(f"kept: {reason}", count) for reason, count in sorted(report.kept.items())]
         print_table(("rule", "calls"), rows)
     say(f"{report.total} bodies {'would go' if dry_run else 'erased'}, {size(report.bytes)}.")
-    went = "would go" if dry_run else "forgotten"
+    verb, kept = "would go" if dry_run else "forgotten", settings.retention
     if forgotten.transitions:
-        days_kept = settings.retention.transition_days
-        say(f"{forgotten.transitions} transitions and goals {went} (after {days_kept} days).")
+        say(f"{forgotten.transitions} transitions and goals {verb} (after {kept.transition_days} days).")
     if forgotten.claims:
-        say(f"{forgotten.claims} claims, tabs and sandboxes {went} (after {settings.retention.claim_days} days).")
+        say(f"{forgotten.claims} claims, tabs and sandboxes {verb} (after {kept.claim_days} days).")
+    if forgotten.journal:
+        say(f"{forgotten.journal} rows of the journal {verb} (observations after {kept.journal_days} days).")
 
 
 @app.command()

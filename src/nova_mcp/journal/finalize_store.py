@@ -7,6 +7,10 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Column, Connection, Index, Integer, Table, Text, insert, select
 
+from nova_mcp.journal.candidate_store import candidates_of, curate
+from nova_mcp.journal.candidates import weighed
+from nova_mcp.journal.counters import bump
+from nova_mcp.journal.counting import Tally, of_curated, of_decision
 from nova_mcp.journal.model import (
     ClaimedStats,
     Conclusion,
@@ -17,7 +21,7 @@ from nova_mcp.journal.model import (
     OutboxJob,
     WorkContext,
 )
-from nova_mcp.journal.rules import NOTHING_LEARNED, mismatches
+from nova_mcp.journal.rules import mismatches, promotable
 from nova_mcp.observation.model import Json
 from nova_mcp.storage.schema import metadata
 
@@ -71,15 +75,16 @@ class StoredDecision:
 
 
 def summary_of(conn: Connection, task_id: str) -> FinalizeSummary:
-    """What a work context has gathered; nothing is gathered yet."""
-    return NOTHING_LEARNED
+    """What a work context has gathered."""
+    return FinalizeSummary(tuple(weighed(found) for found in candidates_of(conn, task_id)))
 
 
 def write_conclusion(
     conn: Connection, context: WorkContext, order: FinalizeOrder, conclusion: Conclusion, now_ms: int
 ) -> None:
-    """The decision and its job, in the transaction that ends the claim."""
+    """The decision, what it promotes and its job, in the transaction that ends the claim."""
     decision = conclusion.decision
+    tally = _promoted(conn, context, now_ms) if decision.kind == "commit" else Tally()
     conn.execute(
         insert(finalize_decision),
         {
@@ -96,6 +101,17 @@ def write_conclusion(
     )
     if conclusion.job is not None:
         conn.execute(insert(outbox_job), _job_row(context, conclusion.job, now_ms))
+    bump(conn, context.task_id, tally + of_decision(decision, now_ms))
+
+
+def _promoted(conn: Connection, context: WorkContext, now_ms: int) -> Tally:
+    """Curate what may be promoted, and nothing else, whoever decided."""
+    ready = [(found, weighed(found)) for found in candidates_of(conn, context.task_id)]
+    chosen = [(found, worth.evidence_score) for found, worth in ready if promotable(worth)]
+    tally = Tally()
+    for component in curate(conn, chosen, now_ms):
+        tally += of_curated(component, now_ms)
+    return tally
 
 
 def _job_row(context: WorkContext, job: OutboxJob, now_ms: int) -> dict[str, str | int]:

@@ -97,8 +97,10 @@ def follow_up(
     default: JobType = "finalize.memory.promote" if decision.source == "auto" else "finalize.noop"
     job_type = order.job_type or default
     payload: dict[str, Json] = dict(order.payload or {})
-    if job_type == "finalize.memory.promote" and not payload:
-        ids: list[Json] = list(promotable_ids(summary))
+    if job_type == "finalize.memory.promote":
+        # A caller may name some of what is ready; naming what is not ready makes it no readier.
+        ready, named = promotable_ids(summary), payload.get("candidateIds")
+        ids: list[Json] = [one for one in ready if not isinstance(named, list) or one in named]
         payload = {"taskId": context.task_id, "targetId": context.target_id, "candidateIds": ids}
     return OutboxJob(job_id, f"finalize:{context.task_id}", job_type, payload)
 

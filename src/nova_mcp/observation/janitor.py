@@ -19,14 +19,10 @@ STEP = 200
 PAUSE_S = 0.05
 
 
-# What another subsystem forgets, given the time; says how much went.
+# What another subsystem forgets in one step, given the time; says how much went.
 Chore = Callable[[Connection, int], int]
-# What others still need of the ledger.
-Holding = Callable[[Connection], Holds]
-
-
-def nothing_held(conn: Connection) -> Holds:
-    return Holds()
+# What something alive wants kept.
+Keeping = Callable[[Connection], Holds]
 
 
 def retention_policy(settings: RetentionSettings) -> RetentionPolicy:
@@ -42,25 +38,31 @@ class Janitor:
         clock: Clock,
         policy: RetentionPolicy,
         chores: Sequence[Chore] = (),
-        holding: Holding = nothing_held,
+        keeping: Keeping = lambda _: Holds(),
     ) -> None:
         self._db = db
         self._clock = clock
         self._policy = policy
         self._chores = tuple(chores)
-        self._holding = holding
+        self._keeping = keeping
 
     async def run(self) -> None:
         await anyio.sleep(FIRST_AFTER_S)
         while True:
             await self.sweep()
             for chore in self._chores:
-                await self._db.write(chore, self._clock.now_ms())
+                await self._until_done(chore)
             await anyio.sleep(EVERY_S)
+
+    async def _until_done(self, chore: Chore) -> None:
+        while True:
+            if not await self._db.write(chore, self._clock.now_ms()):
+                return
+            await anyio.sleep(PAUSE_S)
 
     async def sweep(self) -> int:
         """Erase every body whose time is over; says how many went."""
-        holds = await self._db.read(self._holding)
+        holds = await self._db.read(self._keeping)
         request, erased = PruneRequest(policy=self._policy, holds=holds, limit=STEP), 0
         while True:
             report = await self._db.write(prune, self._clock.now_ms(), request)

@@ -77,6 +77,31 @@ class CallOutcome:
     verification: str | None = None
 
 
+LearningLabel = Literal["success", "failure", "sighting", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What a call showed beyond what its record keeps; derivations in the record's transaction read it, no body does.
+
+    `label` is what an action taught, `contract` what its contract came to. `refused` means that Nova itself said no,
+    `scripted` that an agent's own script had changed the document.
+    """
+
+    label: LearningLabel = "none"
+    effect_observed: bool | None = None
+    contract: str | None = None
+    high_signal: bool = False
+    structure: str | None = None
+    layers: tuple[str, ...] = ()
+    scripted: bool = False
+    refused: bool = False
+    drift: Literal["light", "hard"] | None = None
+    telemetry: Literal["confirmed", "refuted", "claimed"] | None = None
+    target_stable_id: str | None = None
+    source_scope: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """One envelope: a call from the moment it arrived to the moment its answer was ready."""
@@ -97,6 +122,8 @@ class CallRecord:
     touched: Touched = field(default_factory=Touched)
     arguments: Json = None
     closes: str | None = None
+    # Gone once the record is written: neither stored nor hashed, so two records are the same without it.
+    signals: Signals = field(default_factory=Signals, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

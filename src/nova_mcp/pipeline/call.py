@@ -23,6 +23,7 @@ from nova_mcp.pipeline.endings import (
     cancelled,
     defect,
     ended_for,
+    is_refusal,
     outcome_of,
     overdue,
     store_failed,
@@ -333,6 +334,7 @@ class Pipeline:
         """The record is committed before the answer is even written."""
         self._parts.admission.pictured(envelope.caller, envelope.evidence.image_bytes)
         outcome = outcome_of(ending, envelope.evidence)
+        envelope.refused = is_refusal(ending)
         # A call that ran although a gate would have stopped it is counted by the gate's name on its record.
         outcome = replace(outcome, gate_id=outcome.gate_id or envelope.shadow_gate)
         failure = await self._recorded(envelope, outcome)

@@ -41,6 +41,15 @@ def outcome_of(ending: Ending, evidence: Evidence) -> CallOutcome:
             return _outcome(kind, evidence, error.error_code, error.reason_code, gate_id)
 
 
+def is_refusal(ending: Ending) -> bool:
+    """Whether Nova said no, for whatever reason, rather than the page."""
+    match ending:
+        case Done(result):
+            return result.status == "blocked"
+        case Failed(error):
+            return error.status == "blocked"
+
+
 def cancelled(evidence: Evidence) -> CallOutcome:
     return _outcome("cancelled", evidence, reason_code=CANCELLED_REASON)
 

@@ -42,6 +42,8 @@ class Envelope:
     # A gate that would have stopped the call if it were not being tried out.
     shadow_gate: str | None = None
     recorded: bool = False
+    # The answer is a refusal of Nova's own, which says nothing about the page.
+    refused: bool = False
     # A step's answer may be dropped, so only a call that somebody made is told what somebody must hear.
     is_step: bool = False
     words: tuple[Reclaimed, ...] = ()
@@ -62,6 +64,7 @@ class Envelope:
             flags.add("target_resolved")
         if selector is not None:
             flags.add("selector_touched")
+        after = page_state(evidence.tab, keep_raw_urls=keep_raw_urls, redactor=self.redactor)
         return CallRecord(
             call_id=self.call_id,
             caller=self.caller,
@@ -73,7 +76,7 @@ class Envelope:
             via=self.via,
             task_id=evidence.task_id,
             before=self.before,
-            after=page_state(evidence.tab, keep_raw_urls=keep_raw_urls, redactor=self.redactor),
+            after=after,
             touched=Touched(
                 selector=self._kept_selector(selector, keep_raw_urls=keep_raw_urls) if selector else None,
                 selector_hash=selector_hash(selector) if selector else None,
@@ -82,12 +85,19 @@ class Envelope:
             ),
             arguments=self._redacted(keep_raw_urls=keep_raw_urls),
             closes=evidence.closes,
+            signals=replace(evidence.signals, scripted=self._scripted(after), refused=self.refused),
         )
 
     def intent(self, intent_id: str, now_ms: int, *, keep_raw_urls: bool) -> CallRecord:
         """What is about to be done, on record before it is: a server that dies in between is known to have tried."""
         record = self.close(CallOutcome("pending"), self.started_mono_ms, keep_raw_urls=keep_raw_urls)
         return replace(record, call_id=intent_id, kind="intent", effect="commit", started_at_ms=now_ms, closes=None)
+
+    def _scripted(self, after: PageState) -> bool:
+        tab = self.evidence.tab
+        if tab is None or tab.scripted_epoch is None:
+            return False
+        return tab.scripted_epoch in (self.before.page_epoch, after.page_epoch)
 
     def _kept_selector(self, selector: str, *, keep_raw_urls: bool) -> str:
         return redact_selector(self.redactor.text(selector), keep_raw_urls=keep_raw_urls)

@@ -1,9 +1,9 @@
 """Statements of the hottest path, compiled once and sent straight to the driver."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Delete, Insert, Select, Update
+from sqlalchemy import Connection, Delete, Insert, Select, TextClause, Update
 
 
 class Prepared:
@@ -13,7 +13,9 @@ class Prepared:
     unwrapped; the engine translates both kinds.
     """
 
-    def __init__(self, statement: Select[Any] | Insert | Update | Delete, columns: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, statement: Select[Any] | Insert | Update | Delete | TextClause, columns: tuple[str, ...] = ()
+    ) -> None:
         self._statement = statement
         self._columns = list(columns) or None
         self._texts: dict[str, tuple[str, tuple[str, ...] | None]] = {}
@@ -24,6 +26,12 @@ class Prepared:
         cursor = conn.connection.cursor()
         cursor.execute(sql, values if order is None else [values[name] for name in order])
         return cursor
+
+    def many(self, conn: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Execute once per row, in order; PostgreSQL gets all of them in one message."""
+        sql, order = self._texts.get(conn.dialect.name) or self._compile(conn)
+        cursor = conn.connection.cursor()
+        cursor.executemany(sql, rows if order is None else [[values[name] for name in order] for values in rows])
 
     def _compile(self, conn: Connection) -> tuple[str, tuple[str, ...] | None]:
         compiled: Any = self._statement.compile(dialect=conn.dialect, column_keys=self._columns)

@@ -153,14 +153,22 @@ def manner_of(p: Params, guard: CallGuard) -> Manner:
 async def tell(ctx: ToolContext, guard: CallGuard, acted: Acted, answering: Answering) -> ElementResult:
     """The answer of an action, with its evidence noted and its receipt written."""
     report = await guard.reported(acted, answering.known)
-    _note(ctx, report)
+    _note(ctx, report, commits=guard.is_commit)
     if answering.supplies and acted.observation is not None:
         ctx.evidence.flags.add("input_supplied")
     return _answer(ctx, guard, report, answering)
 
 
-def _note(ctx: ToolContext, report: ActionReport) -> None:
+def _note(ctx: ToolContext, report: ActionReport, *, commits: bool) -> None:
     evidence = ctx.evidence
+    verdict = None if report.commit is None else report.commit.verification_status
+    evidence.signals = replace(
+        evidence.signals,
+        label=report.learning_label,
+        effect_observed=report.effect.observed,
+        contract=verdict,
+        high_signal=commits and report.action_dispatched and verdict == "verified_success",
+    )
     evidence.settle_touch(report.action_dispatched)
     evidence.verification = report.verify_state
     if report.action_dispatched and report.effect.observed:

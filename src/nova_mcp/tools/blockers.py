@@ -21,7 +21,7 @@ from nova_mcp.browser.lines import quoted
 from nova_mcp.browser.locate import described
 from nova_mcp.browser.rules import origin_path
 from nova_mcp.errors import Fix, PolicyDenied
-from nova_mcp.observation.model import Json
+from nova_mcp.observation.model import Json, LearningLabel, Signals
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.guarding import touched
 from nova_mcp.tools.results import ActResult, DialogSeen, DispatchProof, EffectSeen, RequestSeen
@@ -109,10 +109,20 @@ def _leave_evidence(ctx: ToolContext, done: Dismissal, verdict: Verdict) -> None
     evidence.prepared_page = done.tally.dispatched
     evidence.settle_touch(done.tally.dispatched)
     evidence.verification = "verified" if verdict.verified else "uncertain"
+    evidence.signals = _signals(done, verdict)
     if any(report.action_dispatched and report.effect.observed for report in done.reports) or done.tally.hidden:
         evidence.flags.add("mutation_committed")
     if any(report.navigation is not None for report in done.reports):
         evidence.flags.add("navigation_committed")
+
+
+def _signals(done: Dismissal, verdict: Verdict) -> Signals:
+    """What the page showed afterwards: the layers are gone, nothing moved them, or the rest is for somebody else."""
+    if not done.tally.dispatched:
+        return Signals()
+    failed = verdict.reason_code == "action.no_effect_observed" and not done.tally.dismissed
+    label: LearningLabel = "success" if verdict.verified else "failure" if failed else "sighting"
+    return Signals(label=label, effect_observed=_effect(done.reports).observed, layers=done.kinds)
 
 
 async def _left(ctx: ToolContext, remaining: Sequence[Blocker]) -> list[BlockerLeft]:

@@ -19,6 +19,7 @@ BUNDLES: dict[str, str] = {
     "form_submission": "Fill in and submit forms.",
     "sandboxes": "Separate cookie jars in one browser.",
     "task_memory": "Keep goals and tasks across calls and sessions.",
+    "pks_learning": "Note what might be worth learning, and see what became of it.",
     "system_tools": "Find and reach every other tool.",
 }
 

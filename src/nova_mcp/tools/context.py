@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nova_mcp.clock import Ports
-from nova_mcp.observation.model import Caller, CallRecord, Flag, Json
+from nova_mcp.observation.model import Caller, CallRecord, Flag, Json, Signals
 from nova_mcp.settings import Settings
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
@@ -13,6 +13,8 @@ Progress = Callable[[float, float | None, str], Awaitable[None]]
 if TYPE_CHECKING:
     from nova_mcp.browser.runtime import Browser
     from nova_mcp.browser.targets import Tab
+    from nova_mcp.journal.keeper import Journal
+    from nova_mcp.journal.statistician import Statistician
     from nova_mcp.observation.recorder import Also
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tools.catalogue import Catalogue
@@ -39,6 +41,8 @@ class Evidence:
     image_bytes: int = 0
     # The work context this call belongs to.
     task_id: str | None = None
+    # What learning may draw from the call.
+    signals: Signals = field(default_factory=Signals)
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
@@ -100,6 +104,8 @@ class Memory:
     """What Nova remembers by, one keeper per subsystem."""
 
     verifier: "Verifier"
+    journal: "Journal"
+    statistician: "Statistician"
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,6 +162,11 @@ class CallGuard:
     # -- what the tool asks
 
     @property
+    def is_commit(self) -> bool:
+        """Whether what was admitted commits something; known once it was."""
+        return self._is_commit
+
+    @property
     def receipt_line(self) -> str | None:
         receipt = self._transition.receipt
         return None if receipt is None else receipt_line(receipt)

@@ -10,6 +10,7 @@ from nova_mcp.browser.perceive_report import MAX_URL, PerceiveMode, PerceiveRepo
 from nova_mcp.browser.perception import PerceiveRequest
 from nova_mcp.browser.perception import perceive as look
 from nova_mcp.browser.tab import Tab
+from nova_mcp.observation.model import Signals
 from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.goals import GoalContextPart, goal_context_part
@@ -107,6 +108,8 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     room = p.max_tokens - ctx.call.reserved_tokens - (estimate_tokens(anchor) + 1 if anchor else 0)
     report = await look(ctx.tab, _request(p, room), ctx.ports)
     ctx.evidence.flags |= {"dom_exposed", "content_exposed"} if p.mode != "state" else {"dom_exposed"}
+    if p.scope is None and report.structure_hash:
+        ctx.evidence.signals = Signals(structure=report.structure_hash)
     seen = _with_goal(_perceived(ctx.tab, report), goal, anchor)
     if seen.budget is not None and ctx.call.reserved_tokens:
         asked = seen.budget.max_tokens + ctx.call.reserved_tokens

@@ -1,13 +1,13 @@
 """Several steps in one call: checked before the first runs, gated and recorded one by one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from pydantic import Field, JsonValue
 
-from nova_mcp.errors import InvalidParams, RetryAdvice, Stage, UnknownTool
-from nova_mcp.observation.model import Json
+from nova_mcp.errors import InvalidParams, RetryAdvice, Stage, Status, UnknownTool
+from nova_mcp.observation.model import Json, Signals
 from nova_mcp.tools.arguments import parse_arguments, shown
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import Progress, StepAnswer, StepCall, ToolContext
@@ -184,6 +184,8 @@ class _Run:
     stopped_at: int | None = None
     out_of_time: bool = False
     effect: Json = None
+    # How sure each act is that reached the page.
+    acts: list[VerifyState | None] = field(default_factory=list)
 
     def left_ms(self) -> int:
         return int(self.until_ms - self.ctx.ports.clock.monotonic_ms())
@@ -216,6 +218,8 @@ class _Run:
     def _note(self, step: Planned, answer: StepAnswer, outcome: StepOutcome, ms: int, *, retried: bool) -> None:
         self.last = answer
         self.outcomes.append(outcome)
+        if step.spec.effect in ("act", "commit") and outcome.dispatched:
+            self.acts.append(outcome.verify_state)
         self.effect = answer.structured.get("effect", self.effect)
         entry = StepTrace(
             i=step.number,
@@ -264,9 +268,15 @@ async def run_sequence(ctx: ToolContext, p: SequenceParams) -> SequenceResult:
     return _told(run, max(0, round(ctx.ports.clock.monotonic_ms() - began)))
 
 
+def _all_proven(run: _Run, status: Status) -> bool:
+    """Whether everything was done and every act of it was verified."""
+    return status == "ok" and bool(run.acts) and all(state == "verified" for state in run.acts)
+
+
 def _told(run: _Run, duration_ms: int) -> SequenceResult:
     whole = overall(run.outcomes, run.total)
     run.ctx.evidence.verification = whole.verify_state
+    run.ctx.evidence.signals = Signals(high_signal=_all_proven(run, whole.status))
     first = next((entry.i for entry, one in zip(run.trace, run.outcomes, strict=True) if not one.passed), None)
     failed_at = run.stopped_at or first
     problem = None if failed_at is None or run.out_of_time else run.outcomes[failed_at - 1]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 from nova_mcp.errors import RetryAdvice
+from nova_mcp.observation.model import LearningLabel
 
 Dispatch = Literal["not_dispatched", "dispatched", "assumed"]
 EffectSeen = Literal["strong", "weak", "none", "unknown", "pending", "error_signal"]
@@ -19,7 +20,6 @@ Verdict = Literal[
 ]
 OutcomeStatus = Literal["ok", "partial", "failed", "blocked"]
 VerifyState = Literal["verified", "likely", "uncertain", "failed"]
-LearningLabel = Literal["success", "failure", "sighting", "none"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,93 @@
+"""Draws learning evidence from every call, in the transaction that records it; nothing is ever read from history."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection
+
+from nova_mcp.journal import candidate_store, store
+from nova_mcp.journal.candidates import (
+    DIAGNOSTIC_CONFIDENCE,
+    HIGH_SIGNAL_CONFIDENCE,
+    Candidate,
+    CandidateChange,
+    Place,
+    Raise,
+    after_event,
+    after_recovery,
+    newest_unverified,
+    weighed,
+)
+from nova_mcp.journal.counters import bump
+from nova_mcp.journal.counting import CandidateStand, Tally, of_candidate, of_observations
+from nova_mcp.journal.evidence import PageEvent, ToolEvent
+from nova_mcp.journal.observing import bare_name, diagnostic_key_of, observations_of, tool_event_of
+from nova_mcp.journal.rules import promotable
+from nova_mcp.observation.model import CallRecord, Link
+
+
+def derive(conn: Connection, record: CallRecord, link: Link) -> None:
+    """Everything the journal keeps of a closed call. Rows are touched in one order, so that servers never deadlock."""
+    if record.kind == "intent":
+        return
+    event = tool_event_of(record)
+    host = event.context_host
+    session_id = None if host is None else store.session_of(conn, event, host)
+    store.add_tool_event(conn, event, session_id)
+    if event.event_key is None or host is None or event.target_id is None or session_id is None:
+        return
+    occasion = store.Occasion(event, host, event.target_id, session_id, link)
+    seen = [store.observe(conn, one, occasion) for one in observations_of(record)]
+    fresh = sum(one is not None and not one.upgraded for one in seen)
+    page_event = PageEvent(event.event_id, event.event_key, event.verdict, session_id, event.created_at_ms)
+    tally = counted(_moved(conn, record, event, page_event), event.created_at_ms)
+    if fresh:
+        tally += of_observations(event.created_at_ms, fresh)
+    if tally != _NOTHING:
+        bump(conn, link.server_id, tally)
+
+
+_NOTHING = Tally()
+
+
+def _moved(conn: Connection, record: CallRecord, event: ToolEvent, page_event: PageEvent) -> list[CandidateChange]:
+    """What a call does to the candidates it speaks about, and those it raises."""
+    keys = page_event.event_key, diagnostic_key_of(record) or ""
+    wish = _raise(record, event, keys[1])
+    found = candidate_store.open_on_keys(conn, event.principal, keys, wish)
+    changes = []
+    waiting = newest_unverified(found) if event.success else None
+    for one in found:
+        moved = after_recovery(one, page_event) if one is waiting else after_event(one, page_event)
+        if moved != one:
+            candidate_store.save(conn, moved)
+            changes.append(CandidateChange(one, moved))
+    if wish is not None:
+        changes.append(candidate_store.put(conn, wish, page_event, event.created_at_ms))
+    return changes
+
+
+def _raise(record: CallRecord, event: ToolEvent, diagnostic_key: str) -> Raise | None:
+    """What a call makes worth remembering by itself; the words are Nova's, nothing of the page is in them."""
+    name = bare_name(event.tool_name)[:60]
+    place = Place(event.principal, event.owner_agent_id, event.context_host or "", event.task_id, event.target_id)
+    if record.outcome.kind == "failed":
+        claim = f"{name} fails with {event.error}."
+        return Raise(place, name, claim, "unverified", DIAGNOSTIC_CONFIDENCE, "diagnostic", event_key=diagnostic_key)
+    if record.outcome.kind == "ok" and record.signals.high_signal:
+        control = record.touched.fingerprint_id or "the page"
+        claim = f"{name} reaches its verified outcome through {control}."
+        return Raise(place, name, claim, "verified", HIGH_SIGNAL_CONFIDENCE, high_signal=True)
+    return None
+
+
+def counted(changes: Iterable[CandidateChange], at_ms: int) -> Tally:
+    tally = Tally()
+    for change in changes:
+        if change.before != change.after:
+            before = None if change.before is None else standing(change.before)
+            tally += of_candidate(before, standing(change.after), at_ms)
+    return tally
+
+
+def standing(found: Candidate) -> CandidateStand:
+    return CandidateStand(found.component, found.status, promotable(weighed(found)))

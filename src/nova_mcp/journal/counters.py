@@ -1,0 +1,132 @@
+"""Adds to the journal's figures, in the transaction of what they count, and drops hours that nobody asks for."""
+
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from sqlalchemy import Connection, delete
+from sqlalchemy import text as sql
+
+from nova_mcp.journal.counting import CAPPED, OTHER, Tally, hour_of, of_call
+from nova_mcp.journal.statistics_tables import SHARDS, statistic_hour, statistic_latency
+from nova_mcp.observation.model import CallRecord, Link
+from nova_mcp.storage.prepared import Prepared
+
+# More than the longest list anybody can ask for; what comes later in the hour is counted together.
+LABELS_PER_HOUR: Final = 64
+KEPT_HOURS: Final = 720 + 24
+_KNOWN_LIMIT: Final = 4096
+
+# Both databases read these sentences the same way.
+_ADD_HOUR = Prepared(
+    sql(
+        "INSERT INTO statistic_hour (name, hour, label, shard, count, good) "
+        "VALUES (:name, :hour, :label, :shard, :count, :good) ON CONFLICT (name, hour, label, shard) "
+        "DO UPDATE SET count = statistic_hour.count + excluded.count, good = statistic_hour.good + excluded.good"
+    )
+)
+_ADD_LATENCY = Prepared(
+    sql(
+        "INSERT INTO statistic_latency (name, hour, bucket, shard, count) "
+        "VALUES (:name, :hour, :bucket, :shard, :count) ON CONFLICT (name, hour, bucket, shard) "
+        "DO UPDATE SET count = statistic_latency.count + excluded.count"
+    )
+)
+_ADD_TOTAL = Prepared(
+    sql(
+        "INSERT INTO statistic_total (name, label, shard, count) VALUES (:name, :label, :shard, :count) "
+        "ON CONFLICT (name, label, shard) DO UPDATE SET count = statistic_total.count + excluded.count"
+    )
+)
+_LABELS = Prepared(sql("SELECT label FROM statistic_hour WHERE name = :name AND hour = :hour"))
+
+
+def shard_of(origin: str) -> int:
+    """Where a server or a work context counts; always the same place for the same one."""
+    return crc32(origin.encode()) % SHARDS
+
+
+def bump(conn: Connection, origin: str, tally: Tally, known: "set[tuple[str, int, str]] | None" = None) -> None:
+    """Add a tally in the caller's transaction, after all of its other rows and at most once per group of names.
+
+    The keys are touched in sorted order: two transactions in random order would deadlock on PostgreSQL. `known` are
+    labels that have a row already; it only saves looking.
+    """
+    shard, hours = shard_of(origin), _admitted(conn, tally, known)
+    if hours:
+        _ADD_HOUR.many(
+            conn,
+            [
+                {"name": name, "hour": hour, "label": label, "shard": shard, "count": count, "good": good}
+                for (name, hour, label), (count, good) in sorted(hours.items())
+            ],
+        )
+    if tally.latencies:
+        _ADD_LATENCY.many(
+            conn,
+            [
+                {"name": name, "hour": hour, "bucket": bucket, "shard": shard, "count": count}
+                for (name, hour, bucket), count in sorted(tally.latencies.items())
+            ],
+        )
+    if tally.totals:
+        _ADD_TOTAL.many(
+            conn,
+            [
+                {"name": name, "label": label, "shard": shard, "count": count}
+                for (name, label), count in sorted(tally.totals.items())
+            ],
+        )
+
+
+def _admitted(
+    conn: Connection, tally: Tally, known: set[tuple[str, int, str]] | None
+) -> dict[tuple[str, int, str], tuple[int, int]]:
+    """The hourly amounts with labels beyond an hour's number taken together; racing servers may add a few more."""
+    admitted: dict[tuple[str, int, str], tuple[int, int]] = {}
+    taken: dict[tuple[str, int], set[str]] = {}
+    for key, (count, good) in tally.hours.items():
+        name, hour, label = key
+        place = key
+        if name in CAPPED and (known is None or key not in known):
+            if (name, hour) not in taken:
+                taken[(name, hour)] = {row[0] for row in _LABELS.run(conn, {"name": name, "hour": hour})}
+            there = taken[(name, hour)]
+            if label in there or len(there) < LABELS_PER_HOUR:
+                there.add(label)
+                if known is not None:
+                    known.add(key)
+            else:
+                place = (name, hour, OTHER)
+        had = admitted.get(place, (0, 0))
+        admitted[place] = (had[0] + count, had[1] + good)
+    return admitted
+
+
+class Counters:
+    """Counts every call in the transaction that records it."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, int, str]] = set()
+
+    def count(self, conn: Connection, record: CallRecord, link: Link) -> None:
+        if len(self._known) > _KNOWN_LIMIT:
+            self._known = set()
+        bump(conn, link.server_id, of_call(record), self._known)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """How many rows of figures went."""
+
+    hours: int
+    latencies: int
+
+
+def forget_hours(conn: Connection, now_ms: int) -> Forgotten:
+    """Drop the hours that no window reaches any more; totals stay."""
+    before = hour_of(now_ms) - KEPT_HOURS
+    return Forgotten(
+        conn.execute(delete(statistic_hour).where(statistic_hour.c.hour < before)).rowcount,
+        conn.execute(delete(statistic_latency).where(statistic_latency.c.hour < before)).rowcount,
+    )

@@ -1,0 +1,241 @@
+"""What a closed call leaves in the journal: one tool event, and observations where the page showed something; pure.
+
+Nova's own refusals, calls that never reached the page and pages that an agent's script has changed teach nothing.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from nova_mcp.journal.candidates import candidate_key
+from nova_mcp.journal.evidence import Direction, EventVerdict, Observation, ToolEvent
+from nova_mcp.observation.model import CallRecord, Json, LearningLabel, PageState
+from nova_mcp.observation.rules import effective_page, storable_text
+
+ERROR_CHARS: Final = 220
+SUMMARY_CHARS: Final = 400
+PAYLOAD_BYTES: Final = 64 * 1024
+_PREFIX: Final = "nova."
+_TEACHING: Final = frozenset(
+    {"click_selector", "type_selector", "type_selector_secret", "choose_option", "phenomenon_apply"}
+)
+_EXECUTED: Final = frozenset({"ok", "failed", "partial"})
+_PAGE_EFFECTS: Final = frozenset({"read", "navigate", "act", "commit"})
+# Something Nova depends on was away or busy, which says nothing about a page that was only to be looked at.
+_UNAVAILABLE: Final = -32002
+_DIRECTIONS: Final[dict[LearningLabel, Direction]] = {"success": 1, "failure": -1, "sighting": 0, "none": 0}
+
+
+def bare_name(tool_name: str) -> str:
+    return tool_name.removeprefix(_PREFIX)
+
+
+def ended_at_ms(record: CallRecord) -> int:
+    return record.started_at_ms + record.duration_ms
+
+
+def scope_of(url: str | None) -> str | None:
+    """The host a page belongs to, with its port where that is not the usual one."""
+    if url is None:
+        return None
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2] or None
+    except ValueError:
+        return None
+
+
+def page_of(record: CallRecord) -> PageState:
+    """Where it happened: input lands on the page that was there, a look or a navigation is about where it ended."""
+    if record.effect in ("act", "commit") and record.before.url is not None:
+        return record.before
+    return effective_page(record)
+
+
+def context_host(record: CallRecord) -> str | None:
+    host = scope_of(page_of(record).url)
+    return None if host is None else storable_text(host)
+
+
+def target_of(record: CallRecord) -> str | None:
+    target = record.after.target_id or record.before.target_id
+    return None if target is None else storable_text(target)
+
+
+# -- tool events
+
+
+def tool_event_of(record: CallRecord) -> ToolEvent:
+    outcome = record.outcome
+    error = None if outcome.kind == "ok" else storable_text(outcome.reason_code or outcome.kind)[:ERROR_CHARS]
+    return ToolEvent(
+        event_id=record.call_id,
+        principal=storable_text(record.caller.principal),
+        owner_agent_id=storable_text(record.caller.agent_id),
+        task_id=None if record.task_id is None else storable_text(record.task_id),
+        target_id=target_of(record),
+        tool_name=storable_text(record.tool_name),
+        success=outcome.kind == "ok",
+        duration_ms=record.duration_ms,
+        error=error,
+        context_host=context_host(record),
+        arguments=_summary(record.arguments),
+        created_at_ms=ended_at_ms(record),
+        event_key=event_key_of(record),
+        verdict=verdict_of(record),
+    )
+
+
+def _summary(arguments: Json) -> str:
+    return json.dumps(arguments, separators=(",", ":"), sort_keys=True)[:SUMMARY_CHARS]
+
+
+def payload_text(observation: Observation) -> str:
+    text = json.dumps(dict(observation.payload), separators=(",", ":"), sort_keys=True)
+    return text if len(text) <= PAYLOAD_BYTES else json.dumps({"omittedBytes": len(text)})
+
+
+# -- what candidates look at
+
+
+def is_evidence(record: CallRecord) -> bool:
+    """Whether a call was carried out on a page that nobody had tampered with."""
+    signals = record.signals
+    return (
+        record.kind == "call"
+        and (record.effect in _PAGE_EFFECTS or signals.high_signal or signals.telemetry is not None)
+        and record.outcome.kind in _EXECUTED
+        and (not signals.refused or bool(record.outcome.action_dispatched))
+        and not signals.scripted
+        and target_of(record) is not None
+        and context_host(record) is not None
+    )
+
+
+def digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode("ascii")).hexdigest()
+
+
+def event_key_of(record: CallRecord) -> str | None:
+    """Host, tool and selector: what makes a later call speak about the same thing."""
+    if not is_evidence(record):
+        return None
+    selector = storable_text(record.touched.selector or "")
+    return digest("event", context_host(record) or "", record.tool_name, selector)[:32]
+
+
+def diagnostic_key_of(record: CallRecord) -> str | None:
+    """Host, tool and target: the next success of that tool there tells that its failure has passed."""
+    if not is_evidence(record):
+        return None
+    return digest("diagnostic", context_host(record) or "", record.tool_name, target_of(record) or "")[:32]
+
+
+def verdict_of(record: CallRecord) -> EventVerdict:
+    """What a call says about a claim made from it; an act only speaks once it was proven one way or the other."""
+    if not is_evidence(record):
+        return "neutral"
+    if record.effect in ("act", "commit"):
+        return _act_verdict(record)
+    if record.outcome.kind == "ok":
+        return "success"
+    away = record.effect == "read" and record.outcome.error_code == _UNAVAILABLE
+    return "failure" if record.outcome.kind == "failed" and not away else "neutral"
+
+
+def _act_verdict(record: CallRecord) -> EventVerdict:
+    if not record.outcome.action_dispatched:
+        return "neutral"
+    match record.signals.label:
+        case "success" if record.outcome.kind == "ok" and record.outcome.verification == "verified":
+            return "success"
+        case "failure":
+            return "failure"
+        case "none" if record.signals.high_signal and record.outcome.kind == "ok":
+            return "success"
+        case _:
+            return "neutral"
+
+
+# -- observations
+
+
+def observations_of(record: CallRecord) -> tuple[Observation, ...]:
+    """Everything a call showed about the page it was on; nothing where it showed nothing."""
+    return tuple(_observed(record)) if is_evidence(record) else ()
+
+
+def _observed(record: CallRecord) -> Iterator[Observation]:
+    name, signals = bare_name(record.tool_name), record.signals
+    if name == "perceive" and signals.structure is not None and record.outcome.kind == "ok":
+        yield Observation(
+            "perceive_signature", 0, fingerprint_hash=signals.structure, payload={"route": page_of(record).route_key}
+        )
+    if name == "dismiss_blockers":
+        yield from _dismissal(record)
+    elif name in _TEACHING or name.startswith("guarded_"):
+        yield from _action(record)
+    if signals.drift is not None:
+        yield _touching(record, Observation("selector_drift", -1, 2 if signals.drift == "hard" else 1))
+    if signals.telemetry is not None:
+        yield _telemetry(record)
+
+
+def _action(record: CallRecord) -> Iterator[Observation]:
+    if not record.outcome.action_dispatched or record.signals.label == "none":
+        return
+    match verdict_of(record):
+        case "success":
+            yield _touching(record, Observation("action_success", 1))
+            if record.signals.target_stable_id is not None:
+                yield _touching(record, Observation("tob_verified", 1))
+        case "failure":
+            yield _touching(record, Observation("action_failure", -1))
+        case "neutral":
+            yield _touching(record, Observation("action_success", 0))
+
+
+def _dismissal(record: CallRecord) -> Iterator[Observation]:
+    host, layers = context_host(record), record.signals.layers
+    if not record.outcome.action_dispatched or record.signals.label == "none" or not layers or host is None:
+        return
+    outcome = _DIRECTIONS[record.signals.label]
+    seen = _touching(record, Observation("blocker_dismissed", outcome))
+    # Which control was pressed last says less about a layer than what kind of layer it is.
+    key = candidate_key(host, "blocker", layers[0])
+    yield replace(seen, candidate_key=key, payload={**seen.payload, "layers": list(layers)})
+
+
+def _telemetry(record: CallRecord) -> Observation:
+    """A report that a call backs counts like that call; one that nothing backs is a claim and weighs nothing."""
+    match record.signals.telemetry:
+        case "confirmed":
+            return _touching(record, Observation("telemetry_confirmed", 1))
+        case "refuted":
+            return _touching(record, Observation("selector_drift", -1, 2))
+        case _:
+            return _touching(record, Observation("telemetry_confirmed", 0))
+
+
+def _touching(record: CallRecord, seen: Observation) -> Observation:
+    """The observation with what was touched, and with what is known about how it went; no text of the page."""
+    touched, signals, outcome = record.touched, record.signals, record.outcome
+    payload: dict[str, Json] = {
+        "route": page_of(record).route_key,
+        "verifyState": outcome.verification,
+        "reasonCode": outcome.reason_code,
+        "contract": signals.contract,
+        "effectObserved": signals.effect_observed,
+    }
+    return Observation(
+        seen.kind,
+        seen.outcome,
+        seen.severity,
+        target_stable_id=signals.target_stable_id,
+        fingerprint_hash=touched.fingerprint_id,
+        selector_norm=None if touched.selector is None else storable_text(touched.selector),
+        source_scope=signals.source_scope,
+        payload={name: value for name, value in payload.items() if value is not None},
+    )

@@ -1,0 +1,47 @@
+"""What every subsystem forgets and what it asks the ledger to keep, put together for servers and the command line."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from nova_mcp.browser import claim_retention
+from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
+from nova_mcp.observation.rules import DAY_MS, Holds
+from nova_mcp.settings import RetentionSettings
+from nova_mcp.verification.forgetting import due_to_go, forgetting
+
+Chore = Callable[[Connection, int], int]
+
+
+def chores(kept: RetentionSettings) -> list[Chore]:
+    """Each takes a step and says how many rows went."""
+    return [forgetting(kept.transition_days), claim_retention.forgetting(kept.claim_days), journal_chore(kept)]
+
+
+def journal_chore(kept: RetentionSettings) -> Chore:
+    journal = _journal(kept)
+    return lambda conn, now_ms: forget(conn, now_ms, journal)
+
+
+def journal_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
+    """How many rows of the journal a run would forget."""
+    return forgettable(conn, now_ms, _journal(kept))
+
+
+def transitions_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
+    return due_to_go(conn, now_ms - kept.transition_days * DAY_MS)
+
+
+def claims_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
+    """How many claims, tabs and sandboxes a run would forget."""
+    return claim_retention.due_to_go(conn, now_ms - kept.claim_days * DAY_MS)
+
+
+def holds(conn: Connection) -> Holds:
+    """Calls of a live claim stay, those of an ended one may go sooner, and what a candidate rests on stays with it."""
+    return replace(claim_retention.claim_holds(conn), referenced=referenced_calls(conn))
+
+
+def _journal(kept: RetentionSettings) -> JournalRetention:
+    return JournalRetention(journal_days=kept.journal_days, event_days=kept.other_days)
