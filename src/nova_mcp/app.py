@@ -16,6 +16,9 @@ from nova_mcp.browser.journal import targets_of_ended_servers
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.stored_journal import StoredJournal
 from nova_mcp.clock import Ports, system_ports
+from nova_mcp.facts import store as fact_store
+from nova_mcp.facts.keeper import FactKeeper
+from nova_mcp.facts.policies import load_policies
 from nova_mcp.observation.janitor import Janitor, retention_policy
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -152,12 +155,19 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
     await db.write(claims_of_ended_servers, ports.clock.now_ms())
+    await db.write(fact_store.close_ended_targets, ports.clock.now_ms())
     policy = navigation_policy(settings)
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
     browser = Browser(
         settings.browser,
         BrowserHome(settings.data_dir, server_id, keep_first=not settings.browser.ephemeral),
-        StoredJournal(db, server_id, keep_raw_urls=settings.keep_raw_urls, redactor=secrets.redactor),
+        StoredJournal(
+            db,
+            server_id,
+            keep_raw_urls=settings.keep_raw_urls,
+            redactor=secrets.redactor,
+            on_end=(fact_store.target_ended,),
+        ),
         policy,
         ports,
         ClaimBook(ports, db, server_id),
@@ -172,6 +182,13 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         browser=browser,
         memory=Memory(
             verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
+            facts=FactKeeper(
+                db,
+                ports.clock,
+                policies=await anyio.to_thread.run_sync(load_policies, settings.data_dir),
+                hides=secrets.redactor.text,
+                keep_raw_urls=settings.keep_raw_urls,
+            ),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),
@@ -181,6 +198,6 @@ async def _wired(settings: Settings, ports: Ports, db: Database) -> Nova:
         db,
         ports.clock,
         retention_policy(settings.retention),
-        chores=[forgetting(settings.retention.transition_days)],
+        chores=[forgetting(settings.retention.transition_days), fact_store.forgetting(settings.retention.fact_days)],
     )
     return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run])

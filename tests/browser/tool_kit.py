@@ -8,6 +8,7 @@ from typing import Any
 
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.clock import Ports, system_ports
+from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -68,7 +69,10 @@ async def tool_kit(
             catalogue=catalogue,
             recorder=recorder,
             browser=browser,
-            memory=Memory(verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports))),
+            memory=Memory(
+                verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports)),
+                facts=FactKeeper(db, ports.clock),
+            ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),
             listed=catalogue.listed("core"),

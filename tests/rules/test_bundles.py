@@ -17,6 +17,7 @@ CONTRACT = {
     "file_upload wait_for_selector goal_register guarded_send_message guarded_submit_form guarded_login "
     "guarded_switch_model guarded_switch_sandbox",
     "sandboxes": "sandbox_create sandbox_list sandbox_delete guarded_switch_sandbox",
+    "live_facts": "perceive ok_observe ok_facts ok_signal_schema",
     "task_memory": "goal_register",
     "system_tools": "call get_instructions tools_bundle memory_stats",
 }

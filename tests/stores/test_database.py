@@ -14,6 +14,7 @@ from sqlalchemy.exc import ProgrammingError
 
 import nova_mcp.browser.claim_store
 import nova_mcp.browser.journal
+import nova_mcp.facts.tables
 import nova_mcp.journal.finalize_store
 import nova_mcp.observation.store
 import nova_mcp.verification.goal_store
@@ -143,6 +144,7 @@ def test_the_migrations_end_in_exactly_the_tables_the_code_uses(empty_url, open_
     for table in (
         nova_mcp.browser.claim_store.claim_journal,
         nova_mcp.browser.journal.id_counter,
+        nova_mcp.facts.tables.fact,
         nova_mcp.journal.finalize_store.outbox_job,
         nova_mcp.observation.store.ledger_link,
         nova_mcp.verification.goal_store.goal,

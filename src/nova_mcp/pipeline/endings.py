@@ -1,6 +1,6 @@
 """How a call can end, and what the ledger says about each way; pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nova_mcp.errors import Internal, InvalidParams, NovaError, Unavailable
 from nova_mcp.observation.model import CallOutcome, OutcomeKind
@@ -39,6 +39,13 @@ def outcome_of(ending: Ending, evidence: Evidence) -> CallOutcome:
         case Failed(error, gate_id):
             kind = _kind(error, gate_id, dispatched=bool(evidence.action_dispatched))
             return _outcome(kind, evidence, error.error_code, error.reason_code, gate_id)
+
+
+def settled(ending: Ending, evidence: Evidence) -> Ending:
+    """The ending as it is told: what only the record's transaction could decide is known now."""
+    if isinstance(ending, Done) and evidence.after_commit is not None:
+        return replace(ending, result=evidence.after_commit())
+    return ending
 
 
 def cancelled(evidence: Evidence) -> CallOutcome:
