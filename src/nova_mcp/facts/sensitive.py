@@ -30,7 +30,7 @@ _NAMED: Final = re.compile(
 _DIGITS: Final = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.])")
 _PIECE: Final = re.compile(r"[A-Za-z0-9+/=_]{16,}")
 _HEX: Final = re.compile(r"[0-9a-f]{32,}", re.IGNORECASE)
-_SWITCH: Final = re.compile(r"[A-Za-z][0-9]|[0-9][A-Za-z]|[a-z][A-Z]")
+_RUN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 # Numbers that payment cards begin with; an order number passes the check digit once in ten.
 _ISSUERS: Final = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}"
@@ -49,6 +49,9 @@ _ABOUT: Final = frozenset(
 _MASK: Final = re.compile(r"[•*●.·x_\s-]+", re.IGNORECASE)
 _LONG_PIECE: Final = 16
 _VERY_LONG_PIECE: Final = 24
+# Letters drawn at random stay 1.8 characters in one class; the shortest names of things stay 2.7.
+_RANDOM_RUN: Final = 2.4
+_RANDOM_BITS: Final = 3.3
 
 
 def sensitive_reason(key: str, value: Json) -> str | None:
@@ -118,17 +121,15 @@ def _is_card(text: str) -> bool:
 
 
 def _is_random(piece: str) -> bool:
-    """No word and no name of a thing: letters and digits in a mixture that nobody would think up."""
+    """No word and no name of a thing: letters and digits that change places faster than anybody would write them."""
     if _HEX.fullmatch(piece):
         return len(set(piece.lower())) > 6
     core = piece.strip("=_/")
-    if len(core) < _LONG_PIECE or core.isalpha() or core.isdigit():
-        return len(core) >= _VERY_LONG_PIECE and core.isalpha() and _jumps(core) >= len(core) // 3
-    return _jumps(core) >= max(4, len(core) // 5) and _bits(core) >= 3.3
-
-
-def _jumps(text: str) -> int:
-    return sum(1 for at in range(len(text) - 1) if _SWITCH.match(text, at))
+    if len(core) < _LONG_PIECE or core.isdigit() or _bits(core) < _RANDOM_BITS:
+        return False
+    if core.isalpha() and len(core) < _VERY_LONG_PIECE:
+        return False
+    return len(core) / len(_RUN.findall(core)) < _RANDOM_RUN
 
 
 def _bits(text: str) -> float:
