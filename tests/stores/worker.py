@@ -5,6 +5,8 @@ import sqlite3
 import sys
 
 from nova_mcp.clock import system_ports
+from nova_mcp.facts import store as facts
+from nova_mcp.facts.model import Observation, Page, Scope
 from nova_mcp.observation import store
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, ServerId
 from nova_mcp.storage.engine import Database
@@ -45,6 +47,29 @@ def append(url, server_id, count):
             say(link.call_id)
 
 
+def observe(url, number, count):
+    """Claims about the same three slots of one scope, as if several servers had one tab."""
+    scope, page = Scope("tab_1", "A", "local", "shop.test"), Page("https://shop.test/", "h", "shop.test/")
+    levels = ("certain", "likely", "tentative")
+    with Database.open(url) as db:
+        say("ready")
+        sys.stdin.readline()
+        for turn in range(int(count)):
+            made = [
+                Observation(
+                    key,
+                    str((turn + int(number)) % 3),
+                    levels[turn % 3],
+                    "agent",
+                    f"{number}-{turn}",
+                    page,
+                    turn * 90_000,
+                )
+                for key in ("shop.a", "shop.b", "shop.c")
+            ]
+            db.write_sync(facts.note, scope, made)
+
+
 def open_store(url):
     say("ready")
     sys.stdin.readline()
@@ -72,7 +97,13 @@ def hold(path):
     conn.close()
 
 
-COMMANDS = {"append": append, "open": open_store, "open-unprivileged": open_unprivileged, "hold": hold}
+COMMANDS = {
+    "append": append,
+    "observe": observe,
+    "open": open_store,
+    "open-unprivileged": open_unprivileged,
+    "hold": hold,
+}
 
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])
