@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection, Row, bindparam, column, delete, insert, select, table, text, update
 
@@ -26,6 +26,8 @@ from nova_mcp.facts.model import (
 from nova_mcp.facts.rules import decide, result_of, worth_noting
 from nova_mcp.facts.tables import fact, fact_account, fact_binding, fact_observation
 from nova_mcp.facts.vocabulary import is_core
+
+Taken: TypeAlias = Added | Agreed | Replaced | Disputed | OnlyObserved
 
 DAY_MS: Final = 86_400_000
 FORGOTTEN_AT_ONCE: Final = 200
@@ -202,53 +204,67 @@ _CHANGED = (
 _CHANGE = update(fact).where(*_AS_IT_STOOD).values({name: bindparam(name) for name in _CHANGED})
 
 
+@dataclass(slots=True)
+class _Changes:
+    """What one call does to a scope, written at once: as many statements for fifty claims as for one."""
+
+    observations: list[Observation] = field(default_factory=list)
+    added: dict[tuple[str, int], Fact] = field(default_factory=dict)
+    changed: dict[tuple[str, int], Fact] = field(default_factory=dict)
+
+    def take(self, seen: Observation, decision: Taken) -> Fact:
+        self.observations.append(seen)
+        match decision:
+            case Added(new):
+                self.added[new.key, new.version] = new
+            case Replaced(closed, new):
+                self._change(closed)
+                self.added[new.key, new.version] = new
+            case Agreed(new) | Disputed(new):
+                self._change(new)
+            case OnlyObserved(new):
+                pass
+        return new
+
+    def _change(self, one: Fact) -> None:
+        where = one.key, one.version
+        (self.added if where in self.added else self.changed)[where] = one
+
+    def write(self, conn: Connection, binding_id: BindingId) -> None:
+        conn.execute(_WRITE_OBSERVATION, [_observation_row(binding_id, seen) for seen in self.observations])
+        # What is closed goes first: there is never more than one current fact, not even for a moment.
+        if self.changed:
+            conn.execute(_CHANGE, [_changed_row(binding_id, one) for one in self.changed.values()])
+        if self.added:
+            conn.execute(_ADD, [_to_row(binding_id, one) for one in self.added.values()])
+
+
 def note(conn: Connection, scope: Scope, seen: Sequence[Observation]) -> tuple[ClaimResult, ...] | None:
     """Take observations in the order given; None when the scope is closed and nothing was written."""
     held = _hold(conn, scope, seen[0].observed_at_ms)
     if held is None:
         return None
     facts = current_facts(conn, held.binding_id, {one.key for one in seen})
-    custom, results, written = held.custom_facts, [], False
+    custom, results, changes = held.custom_facts, [], _Changes()
     for one in seen:
         current = facts.get(one.key)
         if one.source == "system" and not worth_noting(current, one):
             continue
         decision = decide(current, one, room=is_core(one.key) or custom < MOST_CUSTOM)
         results.append(result_of(one, decision))
-        if isinstance(decision, Full):
-            continue
-        written = True
-        custom += isinstance(decision, Added) and not is_core(one.key)
-        facts[one.key] = _written(conn, held.binding_id, one, decision)
-    if written:
+        if not isinstance(decision, Full):
+            custom += isinstance(decision, Added) and not is_core(one.key)
+            facts[one.key] = changes.take(one, decision)
+    if changes.observations:
+        changes.write(conn, held.binding_id)
         _touch(conn, held, seen, facts, custom)
     return tuple(results)
 
 
-def _written(
-    conn: Connection,
-    binding_id: BindingId,
-    seen: Observation,
-    decision: Added | Agreed | Replaced | Disputed | OnlyObserved,
-) -> Fact:
-    conn.execute(_WRITE_OBSERVATION, _observation_row(binding_id, seen))
-    match decision:
-        case Added(new):
-            conn.execute(_ADD, _to_row(binding_id, new))
-        case Replaced(closed, new):
-            _change(conn, binding_id, closed)
-            conn.execute(_ADD, _to_row(binding_id, new))
-        case Agreed(new) | Disputed(new):
-            _change(conn, binding_id, new)
-        case OnlyObserved(new):
-            pass
-    return new
-
-
-def _change(conn: Connection, binding_id: BindingId, one: Fact) -> None:
+def _changed_row(binding_id: BindingId, one: Fact) -> dict[str, Any]:
     row = _to_row(binding_id, one)
     which = {"of_binding": binding_id, "of_key": one.key, "of_version": one.version}
-    conn.execute(_CHANGE, {**{name: row[name] for name in _CHANGED}, **which})
+    return {**{name: row[name] for name in _CHANGED}, **which}
 
 
 def _observation_row(binding_id: BindingId, seen: Observation) -> dict[str, Any]:
