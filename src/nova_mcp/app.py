@@ -16,6 +16,9 @@ from nova_mcp.browser.journal import targets_of_ended_servers
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.stored_journal import StoredJournal
 from nova_mcp.clock import Ports, system_ports
+from nova_mcp.facts import store as fact_store
+from nova_mcp.facts.keeper import FactKeeper
+from nova_mcp.facts.policies import load_policies
 from nova_mcp.journal.collector import derive
 from nova_mcp.journal.counters import Counters
 from nova_mcp.journal.keeper import Journal
@@ -163,12 +166,19 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
     await db.write(claims_of_ended_servers, ports.clock.now_ms())
+    await db.write(fact_store.close_ended_targets, ports.clock.now_ms())
     policy = navigation_policy(settings)
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
     browser = Browser(
         settings.browser,
         BrowserHome(settings.data_dir, server_id, keep_first=not settings.browser.ephemeral),
-        StoredJournal(db, server_id, keep_raw_urls=settings.keep_raw_urls, redactor=secrets.redactor),
+        StoredJournal(
+            db,
+            server_id,
+            keep_raw_urls=settings.keep_raw_urls,
+            redactor=secrets.redactor,
+            on_end=(fact_store.target_ended,),
+        ),
         policy,
         ports,
         ClaimBook(ports, db, server_id),
@@ -186,6 +196,13 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
             journal=Journal(db, ports),
             statistician=Statistician(db, ports.clock),
+            facts=FactKeeper(
+                db,
+                ports.clock,
+                policies=await anyio.to_thread.run_sync(load_policies, settings.data_dir),
+                hides=secrets.redactor.text,
+                keep_raw_urls=settings.keep_raw_urls,
+            ),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

@@ -103,6 +103,7 @@ class InvalidParams(NovaError):
             "tab.unknown",
             "sandbox.unknown",
             "conflicting_lookup",
+            "ok.sensitive_value",
         }
         | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit"}
         | {"claim.finalization_token_required", "learn.coverage_reason_required"}
@@ -156,6 +157,7 @@ class Precondition(NovaError):
         | {"upload.not_file_input"}
         | {"search.regex_timeout", "wait_for_selector.still_changing", "scroll.not_scrollable"}
         | {"guarded_commit.postcondition_failed", "goal.terminal", "eval.script_threw"}
+        | {"ok.no_service"}
     )
 
 
@@ -213,6 +215,7 @@ class PolicyDenied(NovaError):
             "policy.scheme_denied",
             "policy.private_network",
             "policy.file_denied",
+            "policy.capability_missing",
             "feature.disabled",
             "secret.host_mismatch",
             "secret.insecure_origin",

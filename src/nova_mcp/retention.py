@@ -6,6 +6,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from nova_mcp.browser import claim_retention
+from nova_mcp.facts import store as fact_store
 from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
 from nova_mcp.observation.rules import DAY_MS, Holds
 from nova_mcp.settings import RetentionSettings
@@ -16,7 +17,12 @@ Chore = Callable[[Connection, int], int]
 
 def chores(kept: RetentionSettings) -> list[Chore]:
     """Each takes a step and says how many rows went."""
-    return [forgetting(kept.transition_days), claim_retention.forgetting(kept.claim_days), journal_chore(kept)]
+    return [
+        forgetting(kept.transition_days),
+        claim_retention.forgetting(kept.claim_days),
+        journal_chore(kept),
+        fact_store.forgetting(kept.fact_days),
+    ]
 
 
 def journal_chore(kept: RetentionSettings) -> Chore:

@@ -66,6 +66,8 @@ class GateSettings(Section):
     shared_agent_id: GateMode = "warn"
     low_disk_mb: int = Field(500, ge=0)
     critical_disk_mb: int = Field(50, ge=0)
+    # What policies.toml demands; without that file it demands nothing.
+    capability: GateMode = "off"
     session_budget: GateMode = "block"
     session_calls: int | None = Field(None, ge=1)
     session_navigations: int | None = Field(None, ge=1)
@@ -80,6 +82,7 @@ class RetentionSettings(Section):
     transition_days: int = Field(30, ge=0)
     claim_days: int = Field(30, ge=0)
     journal_days: int = Field(90, ge=0)
+    fact_days: int = Field(90, ge=0)
 
 
 class ReceiptSettings(Section):

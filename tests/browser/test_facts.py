@@ -377,12 +377,13 @@ async def test_facts_of_another_site_in_a_frame_are_read_there(tab, site):
 
 async def test_stored_facts_come_from_the_store_and_are_unknown_without_one(tab, site):
     async def store(keys):
-        return {key: "open" for key in keys if key == "shop.status"}
+        known = {"shop.status": Seen("open"), "shop.stock": Unseen("stale_fact")}
+        return {key: known[key] for key in keys if key in known}
 
     await form(tab, site)
-    keys = ("shop.status", "shop.owner")
-    assert await values(tab, *keys) == ["fact_not_found", "fact_not_found"]
-    assert await values(tab, *keys, store=store) == ["open", "fact_not_found"]
+    keys = ("shop.status", "shop.owner", "shop.stock")
+    assert await values(tab, *keys) == ["fact_not_found"] * 3
+    assert await values(tab, *keys, store=store) == ["open", "fact_not_found", "stale_fact"]
 
 
 async def test_a_key_nobody_knows_and_a_response_before_any_press_are_not_found(tab, site):

@@ -8,6 +8,7 @@ from typing import Any
 
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.clock import Ports, system_ports
+from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.observation.model import ServerId
@@ -74,6 +75,7 @@ async def tool_kit(
                 verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports)),
                 journal=Journal(db, ports),
                 statistician=Statistician(db, ports.clock),
+                facts=FactKeeper(db, ports.clock),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

@@ -9,6 +9,8 @@ from cli_kit import nova, nova_process
 import nova_mcp
 from nova_mcp.cli.commands import COMMANDS, load
 
+GROUPS = ("ledger", "db", "kill", "replay")
+
 
 def test_the_version_is_the_packages() -> None:
     done = nova_process("--version")
@@ -26,13 +28,13 @@ def test_a_command_says_the_same_in_the_list_and_in_its_own_help(name: str) -> N
     assert load(name).help.splitlines()[0] == COMMANDS[name]
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("serve", "demo", "ledger", "db", "kill")])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("serve", "demo", *GROUPS)])
 def test_every_command_takes_the_data_folder_and_the_store(name: str) -> None:
     flags = {flag for parameter in load(name).params for flag in parameter.opts}
     assert {"--data-dir", "--store"} <= flags
 
 
-@pytest.mark.parametrize("group", ["ledger", "db", "kill"])
+@pytest.mark.parametrize("group", GROUPS)
 def test_every_subcommand_takes_the_data_folder_and_the_store(group: str) -> None:
     for command in load(group).commands.values():
         assert {"--data-dir", "--store"} <= {flag for parameter in command.params for flag in parameter.opts}

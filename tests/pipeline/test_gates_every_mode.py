@@ -105,6 +105,9 @@ CASES: dict[str, Case] = {
     "safety.emergency_stop": Case(-32001, "safety.emergency_stop", _stop),
     "safety.disk_space_low": Case(-32001, "storage.low_free_space", settings={"low_disk_mb": 10**9}),
     "policy.domain": Case(-32035, "policy.scheme_denied", arguments={"url": "javascript:alert(1)"}),
+    "policy.capability": Case(
+        -32035, "policy.capability_missing", settings={"capability": "block"}, mode_setting="capability"
+    ),
     "safety.session_budget": Case(
         -32029, "budget.exhausted", settings={"session_calls": 1}, mode_setting="session_budget", calls_before=1
     ),
@@ -133,13 +136,23 @@ def test_every_gate_of_the_table_and_those_met_on_the_way_have_a_case() -> None:
     assert set(CASES) == {*(gate.gate_id for gate in GATES), *MET_ON_THE_WAY}
 
 
+POLICY = """
+[[policy]]
+service = "127.0.0.1"
+tools = ["act"]
+needs = "is_authenticated"
+"""
+
+
 async def fired(make_rig: Any, gate_id: str, mode: GateMode | None = None, name: str = "press") -> tuple[Answer, Any]:
     case = CASES[gate_id]
     settings = dict(case.settings or {})
     if case.mode_setting is not None and mode is not None:
         settings[case.mode_setting] = mode
-    rig = await make_rig(press, tell, gates=settings)
+    rig = await make_rig(press, tell, gates=settings, policies=POLICY if gate_id == "policy.capability" else "")
     tab = _add_tab(rig)
+    tab.url = "http://127.0.0.1/" if gate_id == "policy.capability" else tab.url
+    tab.perceived_epoch = tab.page_epoch
     for _ in range(case.calls_before):
         await rig.call(f"nova.{name}")
     if gate_id == "setup.shared_agent_id":

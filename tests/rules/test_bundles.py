@@ -17,6 +17,7 @@ CONTRACT = {
     "file_upload wait_for_selector goal_register guarded_send_message guarded_submit_form guarded_login "
     "guarded_switch_model guarded_switch_sandbox",
     "sandboxes": "sandbox_create sandbox_list sandbox_delete guarded_switch_sandbox",
+    "live_facts": "perceive ok_observe ok_facts ok_signal_schema",
     "task_memory": "goal_register",
     "pks_learning": "memory_add_candidate memory_stats learn_suggest learn_generate learn_promote learn_feedback "
     "learn_resolve_opportunity explain revalidate pks_get pks_match pks_list pks_upsert pks_patch pks_deprecate "

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.browser.claims import Lease
+from nova_mcp.facts.policies import Lacking
 from nova_mcp.observation.model import Effect
 from nova_mcp.pipeline.gates import GATES, MET_ON_THE_WAY, Admitted, GateFacts, Notice, Refused, admit, shadow_gate
 from nova_mcp.pipeline.session_budget import Exhausted
@@ -37,6 +38,11 @@ FIRING: dict[GateId, tuple[GateFacts, int, str]] = {
         facts(effect="navigate", url="https://no.example/", policy=NavigationPolicy(deny_hosts=("no.example",))),
         -32035,
         "policy.host_denied",
+    ),
+    "policy.capability": (
+        facts(lacking=Lacking("github", "is_authenticated", "block")),
+        -32035,
+        "policy.capability_missing",
     ),
     "safety.session_budget": (facts(exhausted=Exhausted("calls", 5, 1_800_001)), -32029, "budget.exhausted"),
     "claim.owner": (facts(lease=Lease(OTHER, 61_000)), -32040, "claim.owner_mismatch"),

@@ -13,7 +13,7 @@ SOURCE = TESTS.parent / "src" / "nova_mcp"
 PUBLISHED: dict[int | None, str] = {
     -32602: """
         invalid_params selector.invalid key.not_allowed claim.finalization_token_required
-        learn.coverage_reason_required tab.unknown sandbox.unknown
+        learn.coverage_reason_required tab.unknown sandbox.unknown ok.sensitive_value
     """,
     -32004: """
         tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document
@@ -26,7 +26,7 @@ PUBLISHED: dict[int | None, str] = {
         navigation.cannot_go_forward reload.not_needed type.not_editable option.disabled option.not_applied
         upload.type_not_accepted upload.multiple_not_allowed upload.not_file_input scroll.not_scrollable
         read.source_changed wait_for_selector.still_changing search.regex_timeout eval.script_threw loop.same_action
-        tab.limit_reached sandbox.limit_reached
+        tab.limit_reached sandbox.limit_reached ok.no_service
     """,
     -32002: """
         browser.not_found browser.launch_failed browser.restart_limit sandbox.node_lost tab.crashed tab.lost tab.busy
@@ -38,7 +38,8 @@ PUBLISHED: dict[int | None, str] = {
         guarded_commit.missing_contract
     """,
     -32035: """
-        policy.host_denied policy.scheme_denied policy.private_network policy.file_denied upload.path_not_allowed
+        policy.host_denied policy.scheme_denied policy.private_network policy.file_denied policy.capability_missing
+        upload.path_not_allowed
         secret.host_mismatch secret.insecure_origin feature.disabled blockers.needs_human blockers.repeat_suppressed
         guarded_commit.kill_switch_global guarded_commit.kill_switch_domain
     """,

@@ -14,6 +14,7 @@ from sqlalchemy.exc import ProgrammingError
 
 import nova_mcp.browser.claim_store
 import nova_mcp.browser.journal
+import nova_mcp.facts.tables
 import nova_mcp.journal.candidate_store
 import nova_mcp.journal.finalize_store
 import nova_mcp.journal.statistics_tables
@@ -147,6 +148,7 @@ def test_the_migrations_end_in_exactly_the_tables_the_code_uses(empty_url, open_
         nova_mcp.browser.claim_store.claim_journal,
         nova_mcp.browser.journal.id_counter,
         nova_mcp.journal.candidate_store.candidate,
+        nova_mcp.facts.tables.fact,
         nova_mcp.journal.finalize_store.outbox_job,
         nova_mcp.journal.statistics_tables.statistic_hour,
         nova_mcp.journal.store.tool_event,

@@ -7,6 +7,8 @@ import sys
 import anyio
 
 from nova_mcp.clock import Ports, SystemClock, SystemIds, system_ports
+from nova_mcp.facts import store as facts
+from nova_mcp.facts.model import Observation, Page, Scope
 from nova_mcp.journal import collector, keeper
 from nova_mcp.journal.counters import bump
 from nova_mcp.journal.counting import Tally
@@ -50,6 +52,29 @@ def append(url, server_id, count):
             kind = "intent" if number % 5 == 0 else "call"
             link = db.write_sync(store.append_call, call(server_id, ids.call_id(), kind=kind))
             say(link.call_id)
+
+
+def observe(url, number, count):
+    """Claims about the same three slots of one scope, as if several servers had one tab."""
+    scope, page = Scope("tab_1", "A", "local", "shop.test"), Page("https://shop.test/", "h", "shop.test/")
+    levels = ("certain", "likely", "tentative")
+    with Database.open(url) as db:
+        say("ready")
+        sys.stdin.readline()
+        for turn in range(int(count)):
+            made = [
+                Observation(
+                    key,
+                    str((turn + int(number)) % 3),
+                    levels[turn % 3],
+                    "agent",
+                    f"{number}-{turn}",
+                    page,
+                    turn * 90_000,
+                )
+                for key in ("shop.a", "shop.b", "shop.c")
+            ]
+            db.write_sync(facts.note, scope, made)
 
 
 def open_store(url):
@@ -165,6 +190,7 @@ def learn(url, server_id, count, start_ms):
 COMMANDS = {
     "learn": learn,
     "append": append,
+    "observe": observe,
     "work": work,
     "count": count_calls,
     "open": open_store,

@@ -115,6 +115,8 @@ class SeenPage:
     viewport: tuple[int, int]
     above_px: int
     below_px: int
+    # "light" or "dark" where its ground says so, else empty.
+    theme: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +277,7 @@ def read_page(raw: Answer) -> SeenPage:
         viewport=(width, height),
         above_px=raw["scroll"]["above"],
         below_px=raw["scroll"]["below"],
+        theme=raw.get("theme", ""),
     )
 
 

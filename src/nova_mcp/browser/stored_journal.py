@@ -1,5 +1,10 @@
 """The memory of target ids, kept in the store."""
 
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from sqlalchemy import Connection
+
 from nova_mcp.browser import journal
 from nova_mcp.browser.target_journal import EndReason, LastSeen, TargetKind, TargetOpened
 from nova_mcp.observation.model import ServerId
@@ -7,17 +12,27 @@ from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.storage.engine import Database
 from nova_mcp.urls import redact_query
 
+# What else ends with a target, in the same transaction: its id, the time and the reason.
+OnEnd: TypeAlias = Callable[[Connection, str, int, str], None]
+
 
 class StoredJournal:
     """Implements `TargetJournal` for one server on a shared store."""
 
     def __init__(
-        self, db: Database, server_id: ServerId, *, keep_raw_urls: bool, redactor: Redactor | None = None
+        self,
+        db: Database,
+        server_id: ServerId,
+        *,
+        keep_raw_urls: bool,
+        redactor: Redactor | None = None,
+        on_end: Sequence[OnEnd] = (),
     ) -> None:
         self._db = db
         self._server_id = server_id
         self._keep_raw_urls = keep_raw_urls
         self._redactor = redactor or Redactor()
+        self._on_end = tuple(on_end)
 
     def _kept(self, url: str) -> str:
         clean = self._redactor.text(url)
@@ -46,7 +61,12 @@ class StoredJournal:
         await self._db.write(journal.target_moved, target_id, self._kept(url))
 
     async def ended(self, target_id: str, reason: EndReason, at_ms: int) -> None:
-        await self._db.write(journal.target_ended, target_id, at_ms, reason)
+        await self._db.write(self._end, target_id, at_ms, reason)
+
+    def _end(self, conn: Connection, target_id: str, at_ms: int, reason: EndReason) -> None:
+        journal.target_ended(conn, target_id, at_ms, reason)
+        for follow in self._on_end:
+            follow(conn, target_id, at_ms, reason)
 
     async def last_seen(self, principal: str, target_id: str) -> LastSeen | None:
         row = await self._db.read(journal.last_seen, principal, target_id)

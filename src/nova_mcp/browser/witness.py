@@ -15,7 +15,6 @@ from nova_mcp.browser.host_window import HostWindow
 from nova_mcp.browser.locate import Prepared
 from nova_mcp.browser.sent import Backdrop, Pressed, sent_requests, since_press
 from nova_mcp.errors import NovaError
-from nova_mcp.observation.model import Json
 from nova_mcp.verification.facts import FactRef, UnknownFact, glob_matches, parse_fact, response_fact
 from nova_mcp.verification.model import Fact, FactAddress, Reading, Seen, SentRequest, Unseen
 from nova_mcp.verification.witness import FactHints
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from nova_mcp.browser.tab import Tab
 
 # The known ones among these keys; a key that is missing is a fact nobody has stored.
-StoreFacts: TypeAlias = Callable[[Collection[str]], Awaitable[Mapping[str, Json]]]
+StoreFacts: TypeAlias = Callable[[Collection[str]], Awaitable[Mapping[str, Fact]]]
 
 READ_MS: Final = 3000
 _TRIES: Final = 2
@@ -32,7 +31,7 @@ _UNREADABLE: Final = Unseen("fact_unreadable")
 _UNKNOWN: Final = Unseen("fact_not_found")
 
 
-async def no_store(keys: Collection[str]) -> Mapping[str, Json]:
+async def no_store(keys: Collection[str]) -> Mapping[str, Fact]:
     """For callers without stored facts."""
     return {}
 
@@ -159,7 +158,7 @@ class PageWitness:
         if asked.stored:
             known = await self._store({ref.name for ref in asked.stored.values()})
             for address, ref in asked.stored.items():
-                reading[address] = Seen(known[ref.name]) if ref.name in known else _UNKNOWN
+                reading[address] = known.get(ref.name, _UNKNOWN)
         return reading
 
     # -- what the host knows by itself

@@ -19,9 +19,11 @@ COMMANDS: dict[str, str] = {
     "resume": "Lift the emergency stop; agents may act again.",
     "kill": "Switch commits or applied playbooks off, everywhere or for one host.",
     "receipt": "Show the proof of a commit: what was sent, what came back, what the page showed.",
+    "facts": "Show what is held true right now, tab by tab; --history adds what was held true before.",
     "events": "Show recorded calls, oldest first; with --json one object per line.",
     "stats": "Show how well learning works: evidence, candidates, decisions, the outbox.",
     "ledger": "Check the evidence ledger, print its heads.",
+    "replay": "Rebuild what was derived from observations and compare it with what is stored.",
     "db": "Look after the store; safe beside running servers.",
     "tools": "Show the published tools and how many tokens each costs in tools/list (an estimate).",
 }

@@ -26,6 +26,7 @@ from nova_mcp.pipeline.endings import (
     is_refusal,
     outcome_of,
     overdue,
+    settled,
     store_failed,
     unknown_tool,
 )
@@ -45,7 +46,7 @@ from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import CallInfo, Memory, StepAnswer, StepCall, ToolContext
 from nova_mcp.tools.door import CallParams, no_such_tool
 from nova_mcp.tools.names import DOOR, canonical_name
-from nova_mcp.tools.spec import AGENT_ID, AgentParams, GateId, Params, Result, TargetParams, ToolSpec
+from nova_mcp.tools.spec import AGENT_ID, AgentParams, GateId, Params, Result, Targeted, ToolSpec
 
 log = logging.getLogger(__name__)
 
@@ -149,6 +150,7 @@ class Pipeline:
             envelope.gate_id = LIMIT_GATE
             raise request.refusal
         await self._resolve(spec, params, request, envelope)
+        await self._weigh(spec, params, envelope)
         early = [gate for gate in spec.gates if gate not in LATE_GATES]
         notices = self._words(envelope) + self._admit(spec, params, request, envelope, early)
         self._parts.admission.entered(spec, params, envelope.caller)
@@ -214,7 +216,7 @@ class Pipeline:
     # 4: target and gates
 
     async def _resolve(self, spec: ToolSpec, params: Params, request: CallRequest, envelope: Envelope) -> None:
-        if spec.target == "none" or not isinstance(params, TargetParams):
+        if spec.target == "none" or not isinstance(params, Targeted):
             return
         if spec.target == "place" and SANDBOX_ID.fullmatch(params.target_id):
             return
@@ -229,6 +231,15 @@ class Pipeline:
         targets.used(envelope.caller.owner, request.connection, tab)
         work = self._parts.browser.claims.work_context(envelope.caller, tab.target_id)
         envelope.evidence.task_id = None if work is None else work.task_id
+
+    async def _weigh(self, spec: ToolSpec, params: Params, envelope: Envelope) -> None:
+        """What the operator demands of the service this call goes to, and whether it is known to be there."""
+        tab = envelope.evidence.tab
+        if tab is None or "policy.capability" not in spec.gates or self._parts.settings.gates.capability == "off":
+            return
+        facts, url = self._parts.memory.facts, getattr(params, "url", None)
+        place = facts.place(tab, url if isinstance(url, str) else None)
+        envelope.lacking = await facts.lacking(spec.effect, place)
 
     def _words(self, envelope: Envelope) -> tuple[Notice, ...]:
         """What the caller has to hear besides its own matter; told with the answer, once."""
@@ -249,7 +260,7 @@ class Pipeline:
         envelope.before = page_state(tab, keep_raw_urls=parts.settings.keep_raw_urls, redactor=parts.secrets.redactor)
         facts = parts.admission.facts(spec, params, envelope.caller, tab, request.connection)
         if tab is not None:
-            facts = replace(facts, lease=parts.browser.claims.lease_on(tab))
+            facts = replace(facts, lease=parts.browser.claims.lease_on(tab), lacking=envelope.lacking)
         match admit(gates, facts, parts.settings.gates):
             case Refused(gate_id, error):
                 envelope.gate_id = gate_id
@@ -339,7 +350,7 @@ class Pipeline:
         outcome = replace(outcome, gate_id=outcome.gate_id or envelope.shadow_gate)
         failure = await self._recorded(envelope, outcome)
         if failure is None:
-            return self._answer(envelope, ending)
+            return self._answer(envelope, settled(ending, envelope.evidence))
         if not envelope.evidence.action_dispatched:
             return self._answer(envelope, Failed(store_failed(failure)))
         return unrecorded(self._answer(envelope, ending))

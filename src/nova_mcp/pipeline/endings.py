@@ -1,6 +1,6 @@
 """How a call can end, and what the ledger says about each way; pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nova_mcp.errors import Internal, InvalidParams, NovaError, Unavailable
 from nova_mcp.observation.model import CallOutcome, OutcomeKind
@@ -48,6 +48,13 @@ def is_refusal(ending: Ending) -> bool:
             return result.status == "blocked"
         case Failed(error):
             return error.status == "blocked"
+
+
+def settled(ending: Ending, evidence: Evidence) -> Ending:
+    """The ending as it is told: what only the record's transaction could decide is known now."""
+    if isinstance(ending, Done) and evidence.after_commit is not None:
+        return replace(ending, result=evidence.after_commit())
+    return ending
 
 
 def cancelled(evidence: Evidence) -> CallOutcome:

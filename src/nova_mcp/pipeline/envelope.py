@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from nova_mcp.browser.claims import Reclaimed
 from nova_mcp.browser.elements import normalize_selector, selector_hash
 from nova_mcp.browser.targets import Tab
+from nova_mcp.facts.policies import Lacking
 from nova_mcp.observation.model import (
     Caller,
     CallOutcome,
@@ -41,6 +42,8 @@ class Envelope:
     gate_id: str | None = None
     # A gate that would have stopped the call if it were not being tried out.
     shadow_gate: str | None = None
+    # What the operator demands of this call and nothing proves.
+    lacking: Lacking | None = None
     recorded: bool = False
     # The answer is a refusal of Nova's own, which says nothing about the page.
     refused: bool = False

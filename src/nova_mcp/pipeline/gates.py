@@ -6,6 +6,7 @@ from typing import Literal
 
 from nova_mcp.browser.claims import Lease, Reclaimed, held_by_other, may_mutate
 from nova_mcp.errors import Blocked, BudgetExhausted, ClaimMismatch, CommitRefused, Fix, Killed, NovaError, PolicyDenied
+from nova_mcp.facts.policies import Lacking
 from nova_mcp.observation.model import MUTATING, Effect
 from nova_mcp.pipeline.session_budget import Exhausted
 from nova_mcp.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
@@ -35,6 +36,8 @@ class GateFacts:
     # The kind of a layer that was last seen to cover the page and not to hold the target.
     covered_by: str | None = None
     target_id: str | None = None
+    # A capability that the operator demands here and no fact proves.
+    lacking: Lacking | None = None
     exhausted: Exhausted | None = None
     # Gates whose facts could not be read: unknown is not the same as fine.
     unreadable: frozenset[GateId] = frozenset()
@@ -71,6 +74,8 @@ class Gate:
     judge: Callable[[GateFacts, GateSettings], NovaError | None]
     family: type[NovaError]
     reason: str
+    # Whether what fired is meant as a word only, even where the gate blocks.
+    only_warns: Callable[[GateFacts], bool] = lambda _: False
 
     def verdict(self, facts: GateFacts, settings: GateSettings) -> NovaError | None:
         if self.gate_id not in facts.unreadable:
@@ -125,6 +130,19 @@ def _domain(facts: GateFacts, _: GateSettings) -> NovaError | None:
         case Allowed() | Malformed():
             # The shape of an address is the arguments' business, checked before any gate is asked.
             return None
+
+
+def _capability(facts: GateFacts, _: GateSettings) -> NovaError | None:
+    if (lacking := facts.lacking) is None:
+        return None
+    return PolicyDenied(
+        "policy.capability_missing",
+        f"The operator demands {lacking.capability} on {lacking.service_key}, and no current fact shows it.",
+        "Look at the page and report what it shows with nova.ok_observe, or have policies.toml changed.",
+        stage="gate",
+        fix=Fix("nova.perceive", {"agentId": facts.owner[1], "targetId": facts.target_id or "active"}),
+        details={"capability": lacking.capability, "serviceKey": lacking.service_key},
+    )
 
 
 _SPENT = {
@@ -194,6 +212,14 @@ GATES: tuple[Gate, ...] = (
     Gate("safety.disk_space_low", _always, _disk_space, Blocked, "storage.low_free_space"),
     Gate("policy.domain", _always, _domain, PolicyDenied, "policy.host_denied"),
     Gate(
+        "policy.capability",
+        lambda settings: settings.capability,
+        _capability,
+        PolicyDenied,
+        "policy.capability_missing",
+        only_warns=lambda facts: facts.lacking is not None and facts.lacking.decision == "warn",
+    ),
+    Gate(
         "safety.session_budget",
         lambda settings: settings.session_budget,
         _session_budget,
@@ -232,6 +258,8 @@ def admit(declared: Iterable[GateId], facts: GateFacts, settings: GateSettings) 
             continue
         if (error := gate.verdict(facts, settings)) is None:
             continue
+        if mode == "block" and gate.only_warns(facts):
+            mode = "warn"
         if mode == "block":
             return Refused(gate.gate_id, error)
         status: GateStatus = "warned" if mode == "warn" else "shadow_blocked"

@@ -18,6 +18,7 @@ BUNDLES: dict[str, str] = {
     "page_reading": "Read what a page says and shows.",
     "form_submission": "Fill in and submit forms.",
     "sandboxes": "Separate cookie jars in one browser.",
+    "live_facts": "What is true right now: report it, read it, see which signals there are.",
     "task_memory": "Keep goals and tasks across calls and sessions.",
     "pks_learning": "Note what might be worth learning, and see what became of it.",
     "system_tools": "Find and reach every other tool.",

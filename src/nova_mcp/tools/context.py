@@ -13,12 +13,13 @@ Progress = Callable[[float, float | None, str], Awaitable[None]]
 if TYPE_CHECKING:
     from nova_mcp.browser.runtime import Browser
     from nova_mcp.browser.targets import Tab
+    from nova_mcp.facts.keeper import FactKeeper
     from nova_mcp.journal.keeper import Journal
     from nova_mcp.journal.statistician import Statistician
     from nova_mcp.observation.recorder import Also
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tools.catalogue import Catalogue
-    from nova_mcp.tools.spec import Image
+    from nova_mcp.tools.spec import Image, Result
     from nova_mcp.verification.verifier import Verifier
 
 
@@ -46,6 +47,8 @@ class Evidence:
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
+    # Makes the answer of a call whose outcome is decided in that transaction; asked once it is committed.
+    after_commit: "Callable[[], Result] | None" = None
 
     def settle_touch(self, arrived: bool | None) -> None:
         """What is proven about the decisive input; None leaves the question as it stood."""
@@ -106,6 +109,7 @@ class Memory:
     verifier: "Verifier"
     journal: "Journal"
     statistician: "Statistician"
+    facts: "FactKeeper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,10 @@ class ToolContext:
     @property
     def verifier(self) -> "Verifier":
         return self.memory.verifier
+
+    @property
+    def facts(self) -> "FactKeeper":
+        return self.memory.facts
 
     @property
     def caller(self) -> Caller:

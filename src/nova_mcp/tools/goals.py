@@ -9,6 +9,7 @@ from nova_mcp.browser.witness import PageWitness
 from nova_mcp.errors import InvalidParams, NotFound
 from nova_mcp.observation.model import Json
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.fact_hints import stored_facts
 from nova_mcp.tools.goal_params import GoalRegisterParams
 from nova_mcp.tools.spec import Part, Result, maybe, tool
 from nova_mcp.tools.times import utc
@@ -165,7 +166,8 @@ async def _create(ctx: ToolContext, p: GoalRegisterParams) -> StoredGoal:
     if tab is None or not plan.preconditions or tab.state not in ("ready", "loading"):
         return await ctx.verifier.goals.create(ctx.caller, plan)
     async with tab.lock.shared(), tab.watch() as window:
-        return await ctx.verifier.goals.create(ctx.caller, plan, PageWitness(tab, window))
+        witness = PageWitness(tab, window, store=stored_facts(ctx))
+        return await ctx.verifier.goals.create(ctx.caller, plan, witness)
 
 
 async def _tab(ctx: ToolContext, target_id: str) -> Tab | None:

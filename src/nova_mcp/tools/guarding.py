@@ -17,6 +17,7 @@ from nova_mcp.errors import CommitRefused, Fix
 from nova_mcp.observation.model import CallRecord, Json, Link
 from nova_mcp.redaction import is_card_number
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.fact_hints import stored_facts
 from nova_mcp.tools.receipts import ReceiptBook
 from nova_mcp.urls import page_host, page_origin
 from nova_mcp.verification import templates
@@ -185,7 +186,7 @@ class CallGuard:
         await self._ctx.call.progress(elapsed_ms / 1000, None, "watching for the outcome")
 
     def _witness(self, scene: Scene) -> PageWitness:
-        return PageWitness.of(scene.tab, scene.window, scene.prepared, self._wish.hints)
+        return PageWitness.of(scene.tab, scene.window, scene.prepared, self._wish.hints, stored_facts(self._ctx))
 
     async def _facing(self, scene: Scene, point: CommitPoint | None) -> Facing:
         prepared = scene.prepared

@@ -1,5 +1,6 @@
 """Looking: what is on the page and where it stands."""
 
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -13,6 +14,7 @@ from nova_mcp.browser.tab import Tab
 from nova_mcp.observation.model import Signals
 from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.fact_hints import OkHints, ToldHints, note_page, ok_hints
 from nova_mcp.tools.goals import GoalContextPart, goal_context_part
 from nova_mcp.tools.groups import REF_PATTERN, as_locator
 from nova_mcp.tools.perceived import (
@@ -61,7 +63,8 @@ class PerceiveResult(PageResult):
     page_epoch: int
     title: str
     goal_context: GoalContextPart | None = None
-    ok_hints: None = None
+    ok_hints: OkHints | None = None
+    advisory_omitted: list[str] = maybe([])
     ready_state: str | None = maybe()
     scroll: Scroll | None = maybe()
     dialogs: list[str] = maybe([])
@@ -96,25 +99,48 @@ class PerceiveResult(PageResult):
 @tool(
     title="Look at the page",
     effect="read",
-    bundles=("core", "browser_automation", "page_reading", "form_submission"),
+    bundles=("core", "browser_automation", "page_reading", "form_submission", "live_facts"),
 )
 async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     """Shows the page's actionable elements as lines `ref role "name" selector [flags]` within maxTokens. Act on refs.
     [commit] marks controls that send, buy, delete or sign in. mode state is a quick glance."""
-    ctx.tab.require_ready()
-    goal = goal_context_part(await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id))
-    anchor = "" if goal is None else fit_tokens(goal.line(), min(ADVISORY_TOKENS, p.max_tokens // ADVISORY_SHARE))
+    tab = ctx.tab
+    tab.require_ready()
+    advice, looked_from = await _advice(ctx, p.max_tokens), tab.url
     # One more for the line break; what gates have to say stands in the same text.
-    room = p.max_tokens - ctx.call.reserved_tokens - (estimate_tokens(anchor) + 1 if anchor else 0)
-    report = await look(ctx.tab, _request(p, room), ctx.ports)
+    taken = estimate_tokens(advice.lines) + 1 if advice.lines else 0
+    report = await look(tab, _request(p, p.max_tokens - ctx.call.reserved_tokens - taken), ctx.ports)
     ctx.evidence.flags |= {"dom_exposed", "content_exposed"} if p.mode != "state" else {"dom_exposed"}
     if p.scope is None and report.structure_hash:
         ctx.evidence.signals = Signals(structure=report.structure_hash)
-    seen = _with_goal(_perceived(ctx.tab, report), goal, anchor)
+    note_page(ctx, report.page, report.auth, sends=any(one.kind == "send" for one in report.commit_points))
+    if tab.url != looked_from:
+        advice = replace(advice, hints=replace(await ok_hints(ctx, 0), line=advice.hints.line))
+    seen = _with_advice(_perceived(tab, report), advice)
     if seen.budget is not None and ctx.call.reserved_tokens:
         asked = seen.budget.max_tokens + ctx.call.reserved_tokens
         seen = seen.model_copy(update={"budget": Budget(max_tokens=asked, est_tokens=seen.budget.est_tokens)})
     return seen.model_copy(update={"screenshot": await beside(ctx)}) if p.include_screenshot else seen
+
+
+@dataclass(frozen=True, slots=True)
+class _Advice:
+    """What other parts of Nova say in this answer: the goal first, then the hint about live facts."""
+
+    goal: GoalContextPart | None
+    goal_line: str
+    hints: ToldHints
+
+    @property
+    def lines(self) -> str:
+        return "\n".join(line for line in (self.goal_line, self.hints.line) if line)
+
+
+async def _advice(ctx: ToolContext, max_tokens: int) -> _Advice:
+    room = min(ADVISORY_TOKENS, max_tokens // ADVISORY_SHARE)
+    goal = goal_context_part(await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id))
+    line = "" if goal is None else fit_tokens(goal.line(), room)
+    return _Advice(goal, line, await ok_hints(ctx, room - estimate_tokens(line) - 1 if line else room))
 
 
 def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
@@ -129,15 +155,22 @@ def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
     )
 
 
-def _with_goal(seen: PerceiveResult, goal: GoalContextPart | None, anchor: str) -> PerceiveResult:
-    """The goal stands right below the page's own line, where it is read before anything to act on."""
-    if goal is None:
-        return seen
+def _with_advice(seen: PerceiveResult, advice: _Advice) -> PerceiveResult:
+    """Advice stands right below the page's own line, where it is read before anything to act on."""
+    told = seen.model_copy(
+        update={
+            "goal_context": advice.goal,
+            "ok_hints": advice.hints.part,
+            "advisory_omitted": list(advice.hints.omitted),
+        }
+    )
+    if not advice.lines:
+        return told
     head, _, rest = seen.lines.partition("\n")
-    lines = "\n".join(part for part in (head, anchor, rest) if part)
-    asked = seen.budget.max_tokens + estimate_tokens(anchor) + 1 if seen.budget is not None else 0
+    lines = "\n".join(part for part in (head, advice.lines, rest) if part)
+    asked = seen.budget.max_tokens + estimate_tokens(advice.lines) + 1 if seen.budget is not None else 0
     budget = Budget(max_tokens=asked, est_tokens=estimate_tokens(lines))
-    return seen.model_copy(update={"goal_context": goal, "lines": lines, "budget": budget})
+    return told.model_copy(update={"lines": lines, "budget": budget})
 
 
 def _perceived(tab: Tab, report: PerceiveReport) -> PerceiveResult:
@@ -219,6 +252,7 @@ async def page_info(ctx: ToolContext, p: TargetParams) -> PageInfoResult:
     tab.require_ready()
     facts = await page_facts(tab)
     ctx.evidence.flags.add("dom_exposed")
+    note_page(ctx, facts.page, facts.auth)
     return _informed(tab, facts)
 
 

@@ -15,6 +15,7 @@ from nova_mcp.errors import NovaError, Precondition
 from nova_mcp.secrets.model import Secret
 from nova_mcp.tools.acts import ACTING_GATES, Answering, ElementResult, act_deadline, manner_of, tell
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.fact_hints import note_page
 from nova_mcp.tools.guarded import BUNDLES, GuardedParams, insist, press_enter
 from nova_mcp.tools.guarding import CallGuard, Preparing
 from nova_mcp.tools.spec import Part, tool, widened
@@ -120,6 +121,7 @@ async def _auth(ctx: ToolContext) -> AuthSeen | None:
         seen: AuthSurface = await read_auth(ctx.tab)
     except NovaError:
         return None
+    note_page(ctx, None, seen)
     return AuthSeen(
         stage=seen.stage,
         logged_in=seen.logged_in,

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from nova_mcp.browser.lines import one_line
 from nova_mcp.errors import RetryAdvice, Stage, Status
-from nova_mcp.observation.model import ActionKind, Effect, Json
+from nova_mcp.observation.model import ACTING, ActionKind, Effect, Json
 from nova_mcp.observation.rules import action_kind
 from nova_mcp.settings import Settings
 from nova_mcp.tools import PREFIX
@@ -24,6 +24,7 @@ GateId = Literal[
     "safety.emergency_stop",
     "safety.disk_space_low",
     "policy.domain",
+    "policy.capability",
     "safety.session_budget",
     "claim.owner",
     "setup.shared_agent_id",
@@ -70,9 +71,13 @@ class AgentParams(Params):
     agent_id: str = Field("default", pattern=f"^{AGENT_ID.pattern}$")
 
 
-class TargetParams(AgentParams):
+class Targeted(Params):
     # No database can be asked for a text with a zero byte in it.
     target_id: str = Field("active", min_length=1, max_length=64, pattern=r"^[^\x00]*$")
+
+
+class TargetParams(Targeted, AgentParams):
+    """What nearly every tool takes: which tab, and which agent asks."""
 
 
 def is_blank(value: object) -> bool:
@@ -217,6 +222,9 @@ def tool(
 ) -> Callable[[Callable[[ToolContext, Any], Awaitable[Any]]], ToolSpec]:
     """Turn a module-level coroutine function into a tool; its docstring is the description."""
 
+    # What an operator may demand of a service is demanded of everything that acts on its pages.
+    demands: tuple[GateId, ...] = ("policy.capability",) if effect in ACTING and lock != "turn" else ()
+
     def build(run: Callable[[ToolContext, Any], Awaitable[Any]]) -> ToolSpec:
         hints = {key: value for key, value in run.__annotations__.items() if key not in ("ctx", "return")}
         (params,) = hints.values()
@@ -226,7 +234,7 @@ def tool(
             description=" ".join((run.__doc__ or "").split()),
             effect=effect,
             bundles=frozenset(bundles),
-            gates=(*ALWAYS, *gates),
+            gates=(*ALWAYS, *demands, *gates),
             target=target,
             lock=lock or (("shared" if effect == "read" else "exclusive") if target != "none" else "none"),
             params=params,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import unquote, urlsplit
 
+from nova_mcp.facts.vocabulary import SIGNALS, is_core, near
 from nova_mcp.observation.model import Json
 from nova_mcp.verification.model import Fact, Seen, SentRequest
 
@@ -83,6 +84,9 @@ def parse_fact(key: str) -> FactRef:
         return _named(key)
     if not _STORE_KEY.fullmatch(key):
         raise UnknownFact(key, "a stored fact is named by words with dots between them", _near(key))
+    signal = key.removeprefix("ok.")
+    if is_core(signal) and signal not in SIGNALS:
+        raise UnknownFact(key, "there is no such core signal", near(signal))
     return FactRef(key, "store", key)
 
 

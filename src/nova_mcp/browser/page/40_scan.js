@@ -72,12 +72,24 @@ const deepActive = () => {
   return el;
 };
 
+// Bright or dark by what is painted behind everything; a page that paints nothing leaves it open.
+const GROUND = /^rgba?\((\d+), (\d+), (\d+)/;
+const themeOf = (root) => {
+  if (root === null) return "";
+  const grounds = [documentBody(DOC), root].filter((el) => el !== null).map((el) => styleOf(el).backgroundColor);
+  const painted = grounds.find((color) => !isTransparent(color));
+  const parts = painted === undefined ? null : GROUND.exec(painted);
+  if (parts === null) return /^(only )?dark$/.test(styleOf(root).colorScheme) ? "dark" : "";
+  const light = (0.2126 * Number(parts[1]) + 0.7152 * Number(parts[2]) + 0.0722 * Number(parts[3])) / 255;
+  return light < 0.25 ? "dark" : light > 0.75 ? "light" : "";
+};
+
 const pageFacts = () => {
   const root = documentElement(DOC);
   const height = root === null ? 0 : scrollHeightOf(root);
   return {
     url: WIN.location.href, origin: WIN.location.origin, title: cut(squash(documentTitle(DOC)), 200),
-    readyState: readyState(DOC), lang: root === null ? "" : cut(attr(root, "lang") ?? "", 20),
+    readyState: readyState(DOC), lang: root === null ? "" : cut(attr(root, "lang") ?? "", 20), theme: themeOf(root),
     viewport: [WIN.innerWidth, WIN.innerHeight],
     scroll: { above: Math.round(WIN.scrollY), below: Math.max(0, Math.round(height - WIN.scrollY - WIN.innerHeight)) },
   };

@@ -1,0 +1,1 @@
+"""OK, operational knowledge: what is true right now in a tab, how sure that is, and since when."""

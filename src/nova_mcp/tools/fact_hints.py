@@ -1,0 +1,199 @@
+"""What a look says about live facts: the hint to report something, and what Nova notes down by itself."""
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from nova_mcp.browser.seen import AuthSurface, SeenPage
+from nova_mcp.browser.witness import StoreFacts
+from nova_mcp.facts.keeper import Advice
+from nova_mcp.facts.model import Certainty, Fact, FactState, ServiceKind
+from nova_mcp.facts.vocabulary import SIGNALS
+from nova_mcp.observation.model import Json
+from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tokens import estimate_tokens, fit_tokens
+from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.spec import Part, compact
+from nova_mcp.tools.times import utc
+from nova_mcp.verification import model as verification
+
+# A line shorter than this says nothing any more.
+LEAST_LINE: Final = 8
+FACTS_TOKENS: Final = 300
+_LOGIN_STAGES: Final = frozenset({"login_wall", "identity_step", "federated_login"})
+
+
+class HintFact(Part):
+    value_json: str
+    fact_state: FactState
+    certainty_level: Certainty
+    last_observed_at: str
+
+
+class OkHintsPart(Part):
+    should_observe: bool
+    missing_or_stale_keys: list[str]
+    last_observed_ago_ms: int | None
+    service_key: str | None
+    first_visit: bool
+    url_changed: bool
+    current_facts: dict[str, HintFact] | None
+
+
+class UnchangedHintsPart(Part):
+    """The same hint as before; what is known was told then."""
+
+    should_observe: bool
+    missing_or_stale_keys: list[str]
+    last_observed_ago_ms: int | None
+    service_key: str | None
+    first_visit: bool
+    url_changed: bool
+    unchanged: Literal[True] = True
+
+
+OkHints: TypeAlias = OkHintsPart | UnchangedHintsPart
+
+
+@dataclass(frozen=True, slots=True)
+class ToldHints:
+    """A hint in both forms, and which part of it found no room."""
+
+    part: OkHints | None = None
+    line: str = ""
+    omitted: tuple[str, ...] = ()
+
+
+NOTHING_TO_SAY: Final = ToldHints()
+
+
+async def ok_hints(ctx: ToolContext, room: int) -> ToldHints:
+    """Whether this caller should report what the page shows; `room` is what the text may take."""
+    place = ctx.facts.place(ctx.tab)
+    advice = None if place is None else await ctx.facts.advice(place, ctx.caller.owner)
+    if advice is None:
+        return NOTHING_TO_SAY
+    facts, cut = _facts_within(advice, FACTS_TOKENS)
+    omitted = ("okHints.currentFacts",) if cut else ()
+    line = fit_tokens(_line(advice), room) if room >= LEAST_LINE else ""
+    return ToldHints(_part(advice, facts), line, omitted if line else (*omitted, "okHints"))
+
+
+def _part(advice: Advice, facts: dict[str, HintFact]) -> OkHints:
+    needed = advice.hint
+    if advice.unchanged:
+        return UnchangedHintsPart(
+            should_observe=True,
+            missing_or_stale_keys=list(needed.keys),
+            last_observed_ago_ms=needed.oldest_ago_ms,
+            service_key=advice.service_key,
+            first_visit=needed.first_visit,
+            url_changed=needed.url_changed,
+        )
+    return OkHintsPart(
+        should_observe=True,
+        missing_or_stale_keys=list(needed.keys),
+        last_observed_ago_ms=needed.oldest_ago_ms,
+        service_key=advice.service_key,
+        first_visit=needed.first_visit,
+        url_changed=needed.url_changed,
+        current_facts=facts or None,
+    )
+
+
+def _line(advice: Advice) -> str:
+    needed = advice.hint
+    why = [word for word, so in (("first visit", needed.first_visit), ("url changed", needed.url_changed)) if so]
+    reason = f" ({', '.join(why)})" if why else ""
+    known = "".join(f" {one.key}={one.value}" for one in _ranked(advice) if one.key in needed.keys)
+    return f"ok: observe {' '.join(needed.keys) or 'again'}{reason}" + (f"; was{known}" if known else "")
+
+
+def _ranked(advice: Advice) -> list[Fact]:
+    """What is asked for first, then the core signals, then the rest."""
+    ranks = {key: rank for rank, key in enumerate((*advice.hint.keys, *SIGNALS))}
+    return sorted(advice.facts.values(), key=lambda one: (ranks.get(one.key, len(ranks) + 1), one.key))
+
+
+def _facts_within(advice: Advice, room: int) -> tuple[dict[str, HintFact], bool]:
+    shown: dict[str, HintFact] = {}
+    for one in _ranked(advice):
+        fact = HintFact(
+            value_json=json.dumps(json.loads(one.value), ensure_ascii=False, separators=(",", ":")),
+            fact_state=one.state,
+            certainty_level=one.certainty,
+            last_observed_at=utc(one.last_observed_at_ms),
+        )
+        room -= estimate_tokens(compact({one.key: fact.model_dump(by_alias=True)}))
+        if room < 0:
+            return shown, True
+        shown[one.key] = fact
+    return shown, False
+
+
+# -- what Nova sees by itself
+
+
+def sightings(kind: ServiceKind, page: SeenPage | None, auth: AuthSurface | None, *, sends: bool) -> dict[str, Json]:
+    """The signals that a look at the page settles; what it leaves open is no signal."""
+    seen: dict[str, Json] = {}
+    if auth is not None and auth.logged_in:
+        seen["core.login_state"] = "logged_in"
+    elif auth is not None and auth.login_wall_visible:
+        seen["core.login_state"] = "logged_out"
+    if auth is not None and auth.stage in _LOGIN_STAGES and not auth.logged_in:
+        seen["core.page.type"] = "login"
+    elif kind == "chat" and sends:
+        seen["core.page.type"] = "chat"
+    language = "" if page is None else page.lang.strip().lower().replace("_", "-").partition("-")[0]
+    if language.isascii() and language.isalpha() and len(language) in (2, 3):
+        seen["core.ui.language"] = language
+    if page is not None and page.theme in ("light", "dark"):
+        seen["core.ui.theme"] = page.theme
+    return seen
+
+
+def note_page(ctx: ToolContext, page: SeenPage | None, auth: AuthSurface | None, *, sends: bool = False) -> None:
+    """Hand over what this call has read of the page anyway; a page that an agent's script ran in proves nothing."""
+    tab = ctx.tab
+    place = ctx.facts.place(tab)
+    if place is None or tab.scripted_epoch == tab.page_epoch:
+        return
+    also = ctx.facts.seen(place, sightings(place.service.kind, page, auth, sends=sends), ctx.call.call_id)
+    if also is not None:
+        ctx.evidence.also.append(also)
+
+
+# -- facts in contracts
+
+
+def stored_facts(ctx: ToolContext) -> StoreFacts:
+    """Reads live facts for contracts: stale and doubtful ones are unknown, as all are while the store is away."""
+
+    async def read(keys: Collection[str]) -> dict[str, verification.Fact]:
+        place = ctx.facts.place(ctx.tab)
+        if place is None:
+            return {}
+        names = {key: key.removeprefix("ok.") if key.count(".") > 1 else key for key in keys}
+        try:
+            found = await ctx.facts.read(place, {*names.keys(), *names.values()})
+        except StoreUnavailable:
+            return {key: verification.Unseen("fact_unreadable") for key in keys}
+        reading: dict[str, verification.Fact] = {}
+        for key, name in names.items():
+            if (known := found.get(key) or found.get(name)) is not None:
+                reading[key] = _as_read(*known)
+        return reading
+
+    return read
+
+
+def _as_read(fact: Fact, fitness: str) -> verification.Fact:
+    match fitness:
+        case "fit":
+            return verification.Seen(json.loads(fact.value), f"{fact.version}")
+        case "stale":
+            return verification.Unseen("stale_fact")
+        case _:
+            return verification.Unseen("fact_unreadable")
