@@ -1,0 +1,172 @@
+"""Repair: which element of a page is the one that a lost selector stood for — one candidate, or none; pure.
+
+A wrong repair is worse than none, so whatever is doubtful is left to the agent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from nova_mcp.browser.elements import looks_generated
+from nova_mcp.knowledge.model import ElementPrint
+from nova_mcp.knowledge.similarity import TELLING, Likeness, excludes, likeness
+from nova_mcp.knowledge.stability import stability
+
+AbstainReason = Literal[
+    "no_candidates", "nothing_telling", "too_different", "too_close", "not_mutual", "no_unique_selector", "unsure"
+]
+
+MIN_SCORE: Final = 0.50
+MIN_MARGIN: Final = 0.06
+# Without the page it was learned on nobody can ask whether the candidate was something else there.
+MIN_MARGIN_ALONE: Final = 0.15
+MIN_CONFIDENCE: Final = 0.60
+_FULL_MARGIN: Final = 0.20
+_WITHOUT_MARGIN: Final = 0.55
+_ALONE: Final = 0.85
+_RISKY: Final = 0.90
+_TELLS: Final = 0.90
+_TELLS_TOGETHER: Final = 0.60
+_LABEL_CHARS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class PageElement:
+    """An element of the page as it is now; `selector` is the page's own proposal if it names this element alone."""
+
+    node: int
+    seen: ElementPrint
+    selector: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The best candidate with everything that speaks for and against it; `mutual` is None without an old page."""
+
+    candidate: PageElement
+    likeness: Likeness
+    margin: float
+    mutual: bool | None
+    telling: bool
+    selector: str | None
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A suggestion; only a verified action makes it knowledge."""
+
+    candidate: PageElement
+    selector: str
+    confidence: float
+    assessment: Assessment
+
+
+@dataclass(frozen=True, slots=True)
+class Abstain:
+    reason: AbstainReason
+    best: Assessment | None = None
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\a ")
+    return f'"{escaped}"'
+
+
+def selectors_for(seen: ElementPrint) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Ways to name an element, best first, each with the attributes it asks for."""
+    found: list[tuple[str, tuple[tuple[str, str], ...]]] = []
+    if seen.id and not looks_generated(seen.id):
+        # The attribute form needs no escapes and means the same.
+        found.append((f"[id={_quoted(seen.id)}]", (("id", seen.id),)))
+    if seen.testid and not looks_generated(seen.testid):
+        found.append((f"[data-testid={_quoted(seen.testid)}]", (("testid", seen.testid),)))
+    label = seen.aria_label
+    if label and len(label) <= _LABEL_CHARS:
+        found.append((f"{seen.tag}[aria-label={_quoted(label)}]", (("tag", seen.tag), ("aria_label", label))))
+    if seen.role and seen.text and len(seen.text) <= _LABEL_CHARS:
+        found.append((f"role={seen.role}[name={_quoted(seen.text)}]", (("role", seen.role), ("text", seen.text))))
+    if seen.name:
+        found.append((f"{seen.tag}[name={_quoted(seen.name)}]", (("tag", seen.tag), ("name", seen.name))))
+    if seen.href and seen.tag == "a" and seen.href != "#":
+        found.append((f"a[href={_quoted(seen.href)}]", (("tag", "a"), ("href", seen.href))))
+    return tuple(found)
+
+
+def proposed_selector(element: PageElement, page: Sequence[PageElement]) -> str | None:
+    """The best selector that names this element and no other of the page."""
+    if element.selector is not None and stability(element.selector) == "stable":
+        return element.selector
+    for selector, asked in selectors_for(element.seen):
+        named = sum(all(getattr(one.seen, name) == value for name, value in asked) for one in page)
+        if named == 1:
+            return selector
+    return element.selector
+
+
+def _is_telling(found: Likeness) -> bool:
+    """Whether something that is meant to tell elements apart has stayed."""
+    shares = [share for name in TELLING if (share := found.of(name)) is not None]
+    return any(share >= _TELLS for share in shares) or sum(share >= _TELLS_TOGETHER for share in shares) >= 2
+
+
+def _is_mutual(learned: ElementPrint, candidate: ElementPrint, old_page: Sequence[ElementPrint]) -> bool:
+    """Whether the candidate's best match on the old page is the element that is looked for, and it alone."""
+    own = likeness(learned, candidate).score
+    others = list(old_page)
+    if learned in others:
+        others.remove(learned)
+    return all(likeness(other, candidate).score < own for other in others if excludes(other, candidate) is None)
+
+
+def _confidence(score: float, margin: float, mutual: bool | None, selector: str | None) -> float:
+    worth = score * (_WITHOUT_MARGIN + (1 - _WITHOUT_MARGIN) * min(1.0, margin / _FULL_MARGIN))
+    if mutual is None:
+        worth *= _ALONE
+    if selector is not None and stability(selector) != "stable":
+        worth *= _RISKY
+    return worth
+
+
+def assess(
+    learned: ElementPrint, page: Sequence[PageElement], old_page: Sequence[ElementPrint] | None = None
+) -> Assessment | None:
+    """The element that looks most like the learned one, and how far ahead of the next it is."""
+    ranked = sorted(
+        ((likeness(learned, one.seen), one) for one in page if excludes(learned, one.seen) is None),
+        key=lambda pair: (-pair[0].score, pair[1].node),
+    )
+    if not ranked:
+        return None
+    found, candidate = ranked[0]
+    margin = found.score - (ranked[1][0].score if len(ranked) > 1 else 0.0)
+    mutual = None if old_page is None else _is_mutual(learned, candidate.seen, old_page)
+    selector = proposed_selector(candidate, page)
+    sure = _confidence(found.score, margin, mutual, selector)
+    return Assessment(candidate, found, margin, mutual, _is_telling(found), selector, sure)
+
+
+def decide(found: Assessment | None, min_confidence: float = MIN_CONFIDENCE) -> Repair | Abstain:
+    """Every doubt has a name; only what leaves none is proposed."""
+    if found is None:
+        return Abstain("no_candidates")
+    if not found.telling:
+        return Abstain("nothing_telling", found)
+    if found.likeness.score < MIN_SCORE:
+        return Abstain("too_different", found)
+    if found.margin < (MIN_MARGIN_ALONE if found.mutual is None else MIN_MARGIN):
+        return Abstain("too_close", found)
+    if found.mutual is False:
+        return Abstain("not_mutual", found)
+    if found.selector is None:
+        return Abstain("no_unique_selector", found)
+    if found.confidence < min_confidence:
+        return Abstain("unsure", found)
+    return Repair(found.candidate, found.selector, found.confidence, found)
+
+
+def repair(
+    learned: ElementPrint, page: Sequence[PageElement], old_page: Sequence[ElementPrint] | None = None
+) -> Repair | Abstain:
+    """One candidate for an element that its selector no longer finds, or the reason why there is none."""
+    return decide(assess(learned, page, old_page))

@@ -1,0 +1,239 @@
+"""How alike two prints of elements are, attribute by attribute, weighted by how long each lasts in practice; pure."""
+
+import functools
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from nova_mcp.browser.blocker_words import said_by
+from nova_mcp.browser.elements import looks_generated
+from nova_mcp.knowledge.model import ElementPrint
+
+Family = Literal["press", "entry", "choice", "other"]
+
+_HIGH: Final = 1.5
+_MIDDLE: Final = 1.0
+_LOWER: Final = 0.5
+_LOWEST: Final = 0.25
+WEIGHTS: Final = {
+    "tag": _HIGH,
+    "type": _HIGH,
+    "name": _HIGH,
+    "text": _HIGH,
+    "testid": _HIGH,
+    "aria_label": _MIDDLE,
+    "id": _MIDDLE,
+    "href": _MIDDLE,
+    "role": _MIDDLE,
+    "classes": _LOWER,
+    "neighbours": _LOWEST,
+    "shape": _LOWEST,
+    "place": _LOWEST,
+}
+# Attributes that are meant to tell one element from another.
+TELLING: Final = ("text", "name", "testid", "id", "aria_label", "href")
+# Something that only the newer print has says little: pages gain labels and ids without becoming other pages.
+_GAINED: Final = 0.5
+_PRESSED_TAGS: Final = frozenset({"button", "a", "summary"})
+_PRESSED_TYPES: Final = frozenset({"submit", "button", "image", "reset"})
+_CHOICE_TYPES: Final = frozenset({"checkbox", "radio"})
+_EDITED_TAGS: Final = frozenset({"input", "textarea"})
+_PRESSED_ROLES: Final = frozenset({"button", "link", "menuitem", "tab"})
+_KINDRED_TYPES: Final = frozenset({"", "text", "email", "search", "tel", "url", "number"})
+_DIGITS: Final = re.compile(r"\d+")
+_NOT_WORD: Final = re.compile(r"[\W_]+")
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@functools.lru_cache(maxsize=16_384)
+def words(text: str) -> tuple[str, ...]:
+    """The words of a label or identifier; numbers are content and count alike."""
+    spaced = _CAMEL.sub(" ", unicodedata.normalize("NFKC", text))
+    return tuple(word for word in _NOT_WORD.split(_DIGITS.sub("0", spaced).casefold()) if word)
+
+
+def _dice(left: Counter[str], right: Counter[str]) -> float:
+    size = left.total() + right.total()
+    return 2 * (left & right).total() / size if size else 0.0
+
+
+@functools.lru_cache(maxsize=16_384)
+def _trigrams(text: str) -> Counter[str]:
+    padded = f"  {text} "
+    return Counter(padded[index : index + 3] for index in range(len(padded) - 2))
+
+
+@functools.lru_cache(maxsize=65_536)
+def text_likeness(one: str, other: str) -> float:
+    """Equal but for case, blanks and signs is 1, other numbers cost little; else what words and letters share."""
+    left, right = words(one), words(other)
+    if not left or not right:
+        return 1.0 if one.strip() == other.strip() else 0.0
+    joined = "".join(left), "".join(right)
+    if joined[0] == joined[1]:
+        return 1.0 if _DIGITS.findall(one) == _DIGITS.findall(other) else 0.93
+    return 0.95 * (0.5 * _dice(Counter(left), Counter(right)) + 0.5 * _dice(_trigrams(joined[0]), _trigrams(joined[1])))
+
+
+def _identifier_likeness(one: str, other: str) -> float:
+    """Ids and names: equal, or the same words in another spelling; what is generated never tells anything."""
+    if one == other:
+        return 1.0
+    if looks_generated(one) or looks_generated(other):
+        return 0.0
+    return 0.9 * text_likeness(one, other)
+
+
+def _path(href: str) -> tuple[str, ...]:
+    place = re.sub(r"^[a-z][a-z0-9+.-]*://[^/]*", "", href, flags=re.IGNORECASE).split("#", 1)[0].split("?", 1)[0]
+    place = re.sub(r"\.(?:html?|php|aspx?|jsp)$", "", place)
+    return tuple(part for part in place.split("/") if part not in ("", ".", ".."))
+
+
+def _href_likeness(one: str, other: str) -> float:
+    if one == other:
+        return 1.0
+    left, right = _path(one), _path(other)
+    if not left or not right:
+        return 0.0
+    if left == right:
+        return 0.95
+    shared = 0
+    for old, new in zip(reversed(left), reversed(right), strict=False):
+        if old != new:
+            break
+        shared += 1
+    return 0.8 * shared / max(len(left), len(right))
+
+
+def _jaccard(one: tuple[str, ...], other: tuple[str, ...]) -> float:
+    left, right = set(one), set(other)
+    return len(left & right) / len(left | right) if left | right else 0.0
+
+
+def _written(classes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(one for one in classes if not looks_generated(one))
+
+
+def _shape_likeness(one: str, other: str) -> float:
+    """Paths by tags, compared from the element upwards, because pages change at the top."""
+    left = [part for part in re.sub(r"\[\d+\]", "", one).split("/") if part]
+    right = [part for part in re.sub(r"\[\d+\]", "", other).split("/") if part]
+    shared = 0
+    for old, new in zip(reversed(left), reversed(right), strict=False):
+        if old != new:
+            break
+        shared += 1
+    return shared / max(len(left), len(right), 1)
+
+
+def _place_likeness(one: tuple[float, float] | None, other: tuple[float, float] | None) -> float:
+    return 0.0 if one is None or other is None else max(0.0, 1 - math.dist(one, other))
+
+
+def family(seen: ElementPrint) -> Family:
+    """What can be done with an element at all."""
+    if seen.tag == "select" or seen.type in _CHOICE_TYPES or seen.role in ("checkbox", "radio", "switch", "combobox"):
+        return "choice"
+    if seen.tag in _PRESSED_TAGS or seen.type in _PRESSED_TYPES or seen.role in _PRESSED_ROLES:
+        return "press"
+    if seen.tag in _EDITED_TAGS or seen.role in ("textbox", "searchbox"):
+        return "entry"
+    return "other"
+
+
+def _tag_likeness(one: ElementPrint, other: ElementPrint) -> float:
+    if one.tag == other.tag:
+        return 1.0
+    return 0.6 if family(one) == family(other) != "other" else 0.0
+
+
+def _type_likeness(one: ElementPrint, other: ElementPrint) -> float:
+    if one.type == other.type:
+        return 1.0
+    kindred = {one.type, other.type} <= _KINDRED_TYPES or {one.type, other.type} <= _PRESSED_TYPES | {""}
+    return 0.6 if kindred else 0.0
+
+
+def excludes(old: ElementPrint, new: ElementPrint) -> str | None:
+    """Why one can't be the other, however alike they look; None when it could be."""
+    if family(old) != family(new):
+        return "another kind of control"
+    if family(old) == "entry" and "password" in (old.type, new.type) and old.type != new.type:
+        return "a password field and another one"
+    if "file" in (old.type, new.type) and old.type != new.type:
+        return "a file field and another one"
+    before, after = _says(old), _says(new)
+    if before is not None and after is not None and before != after:
+        return "its label says the opposite"
+    return None
+
+
+def _says(seen: ElementPrint) -> str | None:
+    said = said_by(seen.text or seen.aria_label)
+    if said is None or said == "unknown":
+        return None
+    return "reject" if said in ("decline", "excuse") else said
+
+
+def _class_likeness(old: ElementPrint, new: ElementPrint) -> float:
+    return _jaccard(_written(old.classes), _written(new.classes))
+
+
+def _neighbour_likeness(old: ElementPrint, new: ElementPrint) -> float:
+    return _jaccard(tuple(map(str.casefold, old.neighbours)), tuple(map(str.casefold, new.neighbours)))
+
+
+_COMPARED: Final[Mapping[str, Callable[[ElementPrint, ElementPrint], float]]] = {
+    "tag": _tag_likeness,
+    "type": _type_likeness,
+    "name": lambda old, new: _identifier_likeness(old.name, new.name),
+    "text": lambda old, new: text_likeness(old.text, new.text),
+    "testid": lambda old, new: _identifier_likeness(old.testid, new.testid),
+    "aria_label": lambda old, new: text_likeness(old.aria_label, new.aria_label),
+    "id": lambda old, new: _identifier_likeness(old.id, new.id),
+    "href": lambda old, new: _href_likeness(old.href, new.href),
+    "role": lambda old, new: float(old.role == new.role),
+    "classes": _class_likeness,
+    "neighbours": _neighbour_likeness,
+    "shape": lambda old, new: _shape_likeness(old.shape, new.shape),
+    "place": lambda old, new: _place_likeness(old.place, new.place),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How alike two prints are in all, and in each attribute that either of them has."""
+
+    score: float
+    parts: tuple[tuple[str, float], ...]
+
+    def of(self, name: str) -> float | None:
+        return next((value for part, value in self.parts if part == name), None)
+
+
+def likeness(old: ElementPrint, new: ElementPrint) -> Likeness:
+    """What both lack is not counted, what only the new one has counts half."""
+    total = agreed = 0.0
+    parts: list[tuple[str, float]] = []
+    for name, weight in WEIGHTS.items():
+        had, has = _value(old, name), _value(new, name)
+        if not had and not has:
+            continue
+        share = _COMPARED[name](old, new) if had and has else 0.0
+        worth = weight if had else weight * _GAINED
+        total += worth
+        agreed += worth * share
+        parts.append((name, share))
+    return Likeness(agreed / total if total else 0.0, tuple(parts))
+
+
+def _value(seen: ElementPrint, name: str) -> object:
+    value = getattr(seen, name)
+    if name == "id" and looks_generated(value):
+        return ""
+    return _written(value) if name == "classes" else value

@@ -1,0 +1,171 @@
+"""Whether a playbook may run on a page, and what stops each of its steps."""
+
+from dataclasses import replace
+
+import pytest
+
+from nova_mcp.browser.blocker_rules import ControlFacts
+from nova_mcp.browser.commit_points import CommitPoint
+from nova_mcp.knowledge.applying import (
+    Go,
+    LiveTarget,
+    NotApplied,
+    Plan,
+    Step,
+    Stop,
+    Wish,
+    all_proven,
+    before_step,
+    choose,
+    plan,
+    still_looks_like,
+)
+from nova_mcp.knowledge.fingerprints import match, told
+from nova_mcp.knowledge.model import Action, Content, ElementPrint, Fingerprint, Health, Phenomenon, Playbook, Signal
+
+NOW = 1_800_000_000_000
+PRINT = Fingerprint((Signal("dom", "#bar"),))
+HERE, AWAY = match(PRINT, [told("#bar")]), match(PRINT, [])
+PRESS = Playbook("dismiss", (Action("click", "#no"), Action("wait")))
+DEFAULT = Wish()
+TRIAL = Wish(trial=True)
+
+
+def entry(level=2, *, kind="modal", playbook=PRESS, health=None, debt=0.0, retired=None):
+    return Phenomenon(
+        "p",
+        Content(kind, PRINT, playbook),
+        level,
+        NOW,
+        NOW,
+        health=health or Health(),
+        drift_debt=debt,
+        deprecated_reason=retired,
+    )
+
+
+def with_action(**more):
+    return Playbook("custom", (Action("click", "#no", **more),))
+
+
+INPUT = Playbook("custom", (Action("type", "#q", value_source="agent_supplied", value_name="query"),))
+SECRET = Playbook("custom", (Action("type", "#q", value_source="secret", value_name="pin"),))
+
+
+@pytest.mark.parametrize(
+    ("one", "wish", "found", "code"),
+    [
+        (entry(), DEFAULT, HERE, None),
+        (entry(), DEFAULT, AWAY, "pks.not_present"),
+        (entry(0), TRIAL, HERE, "pks.not_active"),
+        (entry(1), DEFAULT, HERE, "pks.not_active"),
+        (entry(1), TRIAL, HERE, None),
+        (entry(1, kind="consent_cmp"), TRIAL, HERE, "pks.trial_not_allowed"),
+        (entry(1, kind="login_wall"), TRIAL, HERE, "pks.trial_not_allowed"),
+        (entry(kind="login_wall"), TRIAL, HERE, None),
+        (entry(retired="old"), DEFAULT, HERE, "pks.not_active"),
+        (entry(retired="old"), TRIAL, HERE, "pks.not_active"),
+        (entry(health=Health(quarantined_at_ms=1)), DEFAULT, HERE, "pks.quarantined"),
+        (entry(1, health=Health(quarantined_at_ms=1)), TRIAL, HERE, "pks.quarantined"),
+        (entry(playbook=None), DEFAULT, HERE, "pks.empty_playbook"),
+        (entry(playbook=Playbook("dismiss")), DEFAULT, HERE, "pks.empty_playbook"),
+        (entry(playbook=replace(PRESS, policy="warn")), DEFAULT, HERE, "pks.empty_playbook"),
+        (entry(playbook=replace(PRESS, policy="ignore")), DEFAULT, HERE, "pks.empty_playbook"),
+        (entry(playbook=replace(PRESS, policy="accept")), DEFAULT, HERE, "pks.accept_refused"),
+        (entry(playbook=with_action(polarity="accept"), kind="consent_cmp"), DEFAULT, HERE, "pks.accept_refused"),
+        (entry(playbook=with_action(polarity="reject"), kind="consent_cmp"), DEFAULT, HERE, None),
+        (entry(playbook=INPUT), DEFAULT, HERE, "pks.value_required"),
+        (entry(playbook=INPUT), Wish(values=frozenset({"query"})), HERE, None),
+        (entry(playbook=SECRET), DEFAULT, HERE, None),
+        (entry(debt=0.4), DEFAULT, HERE, "pks.drift_blocked"),
+        (entry(debt=0.399), DEFAULT, HERE, None),
+        (entry(debt=0.4), Wish(drift_mode="warn"), HERE, None),
+        (entry(debt=0.4), DEFAULT, AWAY, "pks.not_present"),
+    ],
+)
+def test_a_playbook_runs_only_where_nothing_stands_against_it(one, wish, found, code):
+    done = plan(one, found, wish, NOW)
+    assert isinstance(done, Plan) is (code is None)
+    if isinstance(done, NotApplied):
+        assert done.problem.code == code
+        assert not done.counts_as_failure
+
+
+def test_a_plan_says_what_it_is():
+    done = plan(entry(1), HERE, TRIAL, NOW)
+    assert ([step.index for step in done.steps], done.trial, done.drift, done.cut) == ([0, 1], True, "pass", False)
+    assert plan(entry(debt=0.5), HERE, Wish(drift_mode="warn"), NOW).drift == "warn"
+    cut = plan(entry(), HERE, Wish(max_steps=1), NOW)
+    assert (len(cut.steps), cut.cut, cut.trial) == (1, True, False)
+
+
+@pytest.mark.parametrize(
+    ("matches", "expected"),
+    [
+        ({"#a": 1, "#b": 1}, Go("#a")),
+        ({"#a": 0, "#b": 1}, Go("#b", used_fallback=True)),
+        ({"#a": 2, "#b": 1}, Go("#b", used_fallback=True)),
+        ({"#a": 2, "#b": 0}, None),
+        ({}, None),
+    ],
+)
+def test_the_first_selector_that_names_one_element_is_used(matches, expected):
+    found = choose(Step(0, Action("click", "#a", ("#b",))), matches)
+    assert found == expected if expected else isinstance(found, Stop)
+
+
+def test_a_step_without_a_selector_needs_no_element():
+    assert choose(Step(0, Action("press_key", key="Escape")), {}) == Go(None)
+
+
+REJECT = ElementPrint("button", text="Reject all", id="no", role="button", classes=("btn",))
+
+
+@pytest.mark.parametrize(
+    ("seen", "same"),
+    [
+        (REJECT, True),
+        (replace(REJECT, classes=("css-1a2b3c",), id="x1y2z3"), True),
+        (replace(REJECT, text="Reject All"), True),
+        (replace(REJECT, text="Accept all"), False),
+        (replace(REJECT, text="Buy now"), False),
+        (replace(REJECT, text=""), False),
+        (replace(REJECT, tag="input", type="text", role=""), False),
+        (replace(REJECT, tag="a"), True),
+    ],
+)
+def test_an_element_that_looks_different_is_not_pressed(seen, same):
+    assert (still_looks_like(REJECT, seen) is not None) is same
+    step = Step(0, Action("click", "#no", element=REJECT))
+    problem = before_step(step, LiveTarget(seen), "modal", has_contract=False)
+    assert (problem is None) is same
+    assert same or problem.code == "pks.element_changed"
+
+
+def test_an_icon_is_known_by_its_other_names():
+    icon = ElementPrint("button", aria_label="Close", classes=("x",))
+    assert still_looks_like(icon, replace(icon, classes=("y",))) is not None
+    assert still_looks_like(icon, replace(icon, aria_label="Delete")) is None
+    field = ElementPrint("input", type="text", name="q", id="search")
+    assert still_looks_like(field, replace(field, id="search-box")) is not None
+    assert still_looks_like(field, replace(field, name="iban", id="iban")) is None
+
+
+def test_consent_is_never_given_whatever_was_declared():
+    step = Step(0, Action("click", "#no", polarity="reject"))
+    target = LiveTarget(ElementPrint("button", text="Accept all"), ControlFacts(("Accept all",)))
+    assert before_step(step, target, "consent_cmp", has_contract=True).code == "pks.accept_refused"
+
+
+def test_a_commit_point_needs_a_contract():
+    step = Step(0, Action("click", "#no"))
+    target = LiveTarget(ElementPrint("button", text="Pay"), commit=CommitPoint("payment", 'says "pay"', "x"))
+    assert before_step(step, target, "custom", has_contract=False).code == "guarded_commit.missing_contract"
+    assert before_step(step, target, "custom", has_contract=True) is None
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"), [([], False), ([True], True), ([True, None], False), ([True, False], False)]
+)
+def test_only_what_was_verified_has_worked(results, expected):
+    assert all_proven(results) is expected
