@@ -1,0 +1,151 @@
+"""What the marks of an entry come to: successes, failures, sessions, drift, and failures in a row; pure."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from nova_mcp.journal.evidence import Observation
+from nova_mcp.promotion.model import DAY_MS, Entry, EvidenceCounts, FailureRun, Mark, Source, TransitionKind
+
+LOOKBACK_MS: Final[dict[TransitionKind, int]] = {
+    "l0_to_l1": 14 * DAY_MS,
+    "l1_to_l2": 30 * DAY_MS,
+    "demotion": 30 * DAY_MS,
+    "deprecation": 30 * DAY_MS,
+    "revive": 30 * DAY_MS,
+}
+LONGEST_LOOKBACK_MS: Final = 30 * DAY_MS
+DRIFT_MS: Final = 7 * DAY_MS
+HARD_DRIFT_MS: Final = DAY_MS
+_RAISING: Final = frozenset({"l0_to_l1", "l1_to_l2", "revive"})
+_SOURCES: Final[dict[str, Source]] = {"revalidate": "check", "telemetry_report": "report"}
+
+
+def source_of(tool_name: str) -> Source:
+    return _SOURCES.get(tool_name.removeprefix("nova."), "use")
+
+
+def mark_of(seq: int, seen: Observation, at_ms: int, call_id: str, session_id: str, tool_name: str) -> Mark:
+    """An observation of the journal as the gates look at it."""
+    severe = seen.outcome < 0 and seen.payload.get("contract") == "verified_fail"
+    source = source_of(tool_name)
+    return Mark(seq, at_ms, seen.kind, seen.outcome, call_id, session_id, seen.severity, source, severe)
+
+
+# -- what a mark says
+
+
+def is_success(mark: Mark) -> bool:
+    return mark.outcome > 0
+
+
+def is_failure(mark: Mark) -> bool:
+    """Whether something went wrong; where a fallback still worked, a selector drifted and nothing failed."""
+    return mark.outcome < 0 and not (mark.kind == "selector_drift" and mark.severity < 2)
+
+
+def is_sighting(mark: Mark) -> bool:
+    """Whether the thing was there and nobody knows more. A report that no call backs is a claim, and shows nothing."""
+    return mark.outcome == 0 and mark.kind != "telemetry_confirmed"
+
+
+def is_drift(mark: Mark) -> bool:
+    return mark.kind == "selector_drift"
+
+
+def is_hard_drift(mark: Mark) -> bool:
+    return is_drift(mark) and mark.severity == 2
+
+
+# -- windows
+
+
+def evidence_since(entry: Entry, kind: TransitionKind, now_ms: int) -> int:
+    """From when on a mark counts for a transition: what led to a fall or is about other content does not help."""
+    begin = now_ms - LOOKBACK_MS[kind]
+    if kind not in _RAISING:
+        return begin
+    changes = [at for at in (entry.unsettled_at_ms, entry.revised_at_ms) if at is not None]
+    # A mark of the very moment is what the change came from.
+    return max([begin, *(at + 1 for at in changes)])
+
+
+def drift_since(entry: Entry, now_ms: int) -> int:
+    """From when on a drift counts. Falling does not make up for it, only content that replaced the old does."""
+    begin = now_ms - DRIFT_MS
+    return begin if entry.revised_at_ms is None else max(begin, entry.revised_at_ms + 1)
+
+
+def counts_for(entry: Entry, kind: TransitionKind, marks: Sequence[Mark], now_ms: int) -> EvidenceCounts:
+    """Everything a transition looks at; `marks` are those of the entry, the last thirty days of them at least."""
+    since, drifted_since = evidence_since(entry, kind, now_ms), drift_since(entry, now_ms)
+    window = [mark for mark in marks if mark.at_ms >= since]
+    drifts = [mark for mark in marks if is_drift(mark) and mark.at_ms >= drifted_since]
+    successes = success_count(window)
+    return EvidenceCounts(
+        support=successes + len(_calls(filter(is_sighting, window)) - _calls(filter(is_success, window))),
+        successes=successes,
+        failures=failure_count(window),
+        success_sessions=len({mark.session_id for mark in window if is_success(mark)}),
+        recent_drifts=len(_calls(drifts)),
+        recent_hard_drifts=int(hard_drift_within(entry, now_ms)),
+        consecutive_failures=entry.run.length,
+        last_drift_at_ms=max((mark.at_ms for mark in drifts), default=None),
+    )
+
+
+def _calls(marks: Iterable[Mark]) -> set[str]:
+    return {mark.call_id for mark in marks}
+
+
+def success_count(marks: Iterable[Mark]) -> int:
+    """Executions that worked. Reports speak of executions that may be here already, so the larger number counts."""
+    proven = [mark for mark in marks if is_success(mark)]
+    reported = _calls(mark for mark in proven if mark.kind == "telemetry_confirmed")
+    return max(len(_calls(mark for mark in proven if mark.kind != "telemetry_confirmed")), len(reported))
+
+
+def failure_count(marks: Iterable[Mark]) -> int:
+    failed = [mark for mark in marks if is_failure(mark)]
+    reported = _calls(mark for mark in failed if mark.source == "report")
+    return max(len(_calls(mark for mark in failed if mark.source != "report")), len(reported))
+
+
+def hard_drift_within(entry: Entry, now_ms: int) -> bool:
+    at = entry.last_hard_drift_at_ms
+    return at is not None and at >= now_ms - HARD_DRIFT_MS
+
+
+# -- failures in a row
+
+
+def after(run: FailureRun, mark: Mark) -> FailureRun:
+    """The run after one more mark: a success ends it, a sighting only what silent checks added to it."""
+    if is_success(mark):
+        return FailureRun()
+    if is_sighting(mark):
+        return FailureRun(run.uses, run.reports, 0, run.last_call_id)
+    if not is_failure(mark) or mark.call_id == run.last_call_id:
+        return run
+    match mark.source:
+        case "use":
+            return FailureRun(run.uses + 1, run.reports, run.checks, mark.call_id)
+        case "report":
+            return FailureRun(run.uses, run.reports + 1, run.checks, mark.call_id)
+        case "check":
+            return FailureRun(run.uses, run.reports, run.checks + 1, mark.call_id)
+
+
+# -- worth
+
+
+def confidence(successes: int, failures: int) -> float:
+    """How likely it is to work the next time, before much is known: half."""
+    return (successes + 1) / (successes + failures + 2)
+
+
+def evidence_score(counts: EvidenceCounts) -> float:
+    tried = counts.support + counts.failures
+    share = counts.successes / tried if tried else 0.0
+    sure = confidence(counts.successes, counts.failures)
+    # Cut where binary fractions end, so that a sum that is exactly the limit passes it.
+    return round(0.40 * min(1.0, counts.support / 5) + 0.30 * share + 0.30 * sure, 9)

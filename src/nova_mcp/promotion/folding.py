@@ -1,0 +1,222 @@
+"""An entry's life as a fold over what happened to it: playing the same steps again gives the same level; pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from nova_mcp.knowledge.health import HealthEvent, HealthOutcome, after_event
+from nova_mcp.promotion.counting import (
+    LONGEST_LOOKBACK_MS,
+    after,
+    is_drift,
+    is_failure,
+    is_hard_drift,
+    is_sighting,
+    is_success,
+)
+from nova_mcp.promotion.gates import applied, event_of, lowering, review
+from nova_mcp.promotion.model import (
+    RULES_VERSION,
+    Entry,
+    FailureRun,
+    Hold,
+    LearningEvent,
+    Lower,
+    Mark,
+    Promote,
+    Reject,
+    TransitionKind,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The journal took an observation down that speaks of the entry."""
+
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """Somebody, or the background pass, had the gates looked at and whatever passed applied."""
+
+    at_ms: int
+    wanted: TransitionKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """The content was replaced; `live_check` when its selectors were found on the open page."""
+
+    at_ms: int
+    by: Literal["upsert", "patch"] = "patch"
+    live_check: bool = False
+    unconfirmed_selectors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """Selectors that nobody had seen yet have been seen."""
+
+    unconfirmed_selectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """An agent deprecated the entry, with a reason that was accepted."""
+
+    at_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disproved:
+    """The claim behind the entry was disproven."""
+
+
+Step = Observed | Reviewed | Revised | Confirmed | Retired | Disproved
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """An entry after a step, and the transition the step led to."""
+
+    entry: Entry
+    event: LearningEvent | None = None
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that a replay needs to go on: the entry and the marks that its gates may still look at."""
+
+    entry: Entry
+    marks: tuple[Mark, ...] = ()
+    rules_version: int = RULES_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Where a replay ended, and every transition on the way."""
+
+    snapshot: Snapshot
+    events: tuple[LearningEvent, ...]
+
+
+def observed(entry: Entry, mark: Mark) -> Folded:
+    """An entry after one observation. Evidence against it takes effect at once; rising waits for a review."""
+    run = after(entry.run, mark)
+    outcome = health_outcome(entry.run, run, mark)
+    health = entry.health
+    if outcome is not None:
+        health = after_event(health, HealthEvent(outcome, mark.at_ms, mark.call_id))
+    seen = replace(entry, run=run, health=health, last_hard_drift_at_ms=_hard_drift(entry, mark))
+    if not (is_failure(mark) or is_drift(mark)):
+        return Folded(seen)
+    verdict = lowering(seen, mark.at_ms)
+    return Folded(seen) if verdict is None else _moved(seen, verdict, mark.at_ms)
+
+
+def health_outcome(before: FailureRun, now: FailureRun, mark: Mark) -> HealthOutcome | None:
+    """What a mark means for an entry's health; None for what another mark of the same execution has said already."""
+    if is_success(mark):
+        if mark.kind in ("action_success", "blocker_dismissed"):
+            return "success"
+        return "silent_ok" if mark.kind == "telemetry_confirmed" else None
+    if is_sighting(mark):
+        return "silent_ok"
+    if not is_failure(mark) or now.length == before.length:
+        return None
+    if mark.source == "check":
+        return "silent_drift"
+    return "misfire" if mark.severe else "failure"
+
+
+def _hard_drift(entry: Entry, mark: Mark) -> int | None:
+    had = entry.last_hard_drift_at_ms
+    if not is_hard_drift(mark):
+        return had
+    return mark.at_ms if had is None else max(had, mark.at_ms)
+
+
+def _moved(entry: Entry, verdict: Promote | Lower, at_ms: int) -> Folded:
+    return Folded(applied(entry, verdict, at_ms), event_of(entry, verdict, at_ms), verdict)
+
+
+def reviewed(entry: Entry, marks: Sequence[Mark], now_ms: int, wanted: TransitionKind | None = None) -> Folded:
+    """An entry after the gates were looked at and what passed was applied: one transition at most."""
+    match verdict := review(entry, marks, now_ms, wanted):
+        case Promote() | Lower():
+            return _moved(entry, verdict, now_ms)
+        case Hold() | Reject():
+            return Folded(entry, verdict=verdict)
+
+
+def revised(entry: Entry, step: Revised) -> Entry:
+    """An entry with other content. An active one keeps its own: what is new starts as a shadow beside it."""
+    if entry.level == 2:
+        return entry
+    fresh = replace(
+        entry,
+        revision=entry.revision + 1,
+        revised_at_ms=step.at_ms,
+        unconfirmed_selectors=step.unconfirmed_selectors,
+        # What drifted was the old content.
+        last_hard_drift_at_ms=None,
+    )
+    if step.by == "patch" or (entry.deprecated and not step.live_check):
+        return fresh
+    return replace(fresh, level=1, deprecated=False, deprecated_reason=None)
+
+
+def shadow_of(entry: Entry, at_ms: int, unconfirmed_selectors: int = 0) -> Entry:
+    """New content for an active entry: a shadow that has to earn its level with evidence of its own."""
+    return Entry(
+        stable_id=entry.stable_id,
+        host=entry.host,
+        phenomenon_type=entry.phenomenon_type,
+        level=1,
+        revision=entry.revision + 1,
+        unconfirmed_selectors=unconfirmed_selectors,
+        created_at_ms=at_ms,
+        revised_at_ms=at_ms,
+    )
+
+
+def fold(entry: Entry, marks: Sequence[Mark], step: Step) -> Folded:
+    """One step; `marks` are those of the steps before."""
+    match step:
+        case Observed(mark):
+            return observed(entry, mark)
+        case Reviewed(at_ms, wanted):
+            return reviewed(entry, marks, at_ms, wanted)
+        case Revised():
+            return Folded(revised(entry, step))
+        case Confirmed(left):
+            return Folded(replace(entry, unconfirmed_selectors=left))
+        case Retired(at_ms, reason):
+            return Folded(replace(entry, level=0, deprecated=True, deprecated_reason=reason, unsettled_at_ms=at_ms))
+        case Disproved():
+            return Folded(replace(entry, disproven=True))
+
+
+def replay(start: Snapshot, steps: Iterable[Step]) -> Replayed:
+    """Every level an entry had, from what was written down, in that order."""
+    if start.rules_version != RULES_VERSION:
+        raise ValueError(f"a snapshot of rules version {start.rules_version} can't be continued by {RULES_VERSION}")
+    entry, marks, events = start.entry, list(start.marks), []
+    for step in steps:
+        done = fold(entry, marks, step)
+        entry = done.entry
+        if done.event is not None:
+            events.append(done.event)
+        if isinstance(step, Observed):
+            marks.append(step.mark)
+    return Replayed(Snapshot(entry, kept(marks)), tuple(events))
+
+
+def kept(marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    """The marks that a later review can still see."""
+    newest = max((mark.at_ms for mark in marks), default=0)
+    return tuple(mark for mark in marks if mark.at_ms >= newest - LONGEST_LOOKBACK_MS)

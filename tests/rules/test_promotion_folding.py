@@ -1,0 +1,229 @@
+"""An entry's life: the same steps give the same level, one session never makes an entry active, failing ones fall."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nova_mcp.journal.evidence import Observation
+from nova_mcp.journal.throttling import Held, judge, throttle_key
+from nova_mcp.promotion.counting import counts_for, mark_of
+from nova_mcp.promotion.folding import (
+    Confirmed,
+    Disproved,
+    Observed,
+    Retired,
+    Reviewed,
+    Revised,
+    Snapshot,
+    Step,
+    fold,
+    observed,
+    replay,
+    revised,
+    shadow_of,
+)
+from nova_mcp.promotion.model import DAY_MS, RULES_VERSION, Entry, Mark
+from promotion_marks import claim, drift, failure, reported, seen, success
+
+HOUR = 3_600_000
+NOW = 100 * DAY_MS
+NEW = Entry("lcj_1", "shop.test", "modal", created_at_ms=NOW)
+ACTIVE = replace(NEW, level=2)
+
+
+def life(*steps: Step, entry: Entry = NEW) -> Entry:
+    return replay(Snapshot(entry), steps).snapshot.entry
+
+
+def used(make: object, count: int, *, every: int = HOUR, start: int = NOW) -> list[Step]:
+    return [Observed(make(f"c{n}", start + n * every, session_id=f"s{n}")) for n in range(count)]  # type: ignore[operator]
+
+
+def test_an_entry_rises_to_active_by_reviews_one_level_at_a_time():
+    steps = used(success, 3)
+    later = NOW + 4 * HOUR
+    assert life(*steps).level == 0
+    assert life(*steps, Reviewed(later)).level == 1
+    assert life(*steps, Reviewed(later), Reviewed(later)).level == 2
+
+
+def test_evidence_against_an_entry_takes_effect_without_a_review():
+    assert life(*used(failure, 1), entry=ACTIVE).level == 2
+    demoted = life(*used(failure, 2), entry=ACTIVE)
+    assert (demoted.level, demoted.deprecated, demoted.unsettled_at_ms) == (1, False, NOW + HOUR)
+    assert life(*used(failure, 3), entry=ACTIVE).deprecated
+    assert life(Observed(drift("d", NOW)), entry=ACTIVE).level == 1
+
+
+def test_a_retired_entry_comes_back_as_a_shadow_and_has_to_earn_the_rest():
+    steps = [*used(failure, 3), *used(success, 2, start=NOW + DAY_MS), Reviewed(NOW + 2 * DAY_MS)]
+    back = life(*steps, entry=replace(NEW, level=1))
+    assert (back.level, back.deprecated) == (1, False)
+    assert life(*steps, Reviewed(NOW + 2 * DAY_MS), entry=replace(NEW, level=1)).level == 1
+
+
+def test_content_that_changed_starts_over_and_an_active_entry_keeps_its_own():
+    shadow = replace(NEW, level=1)
+    proven = used(success, 3)
+    assert life(*proven, Reviewed(NOW + DAY_MS), entry=shadow).level == 2
+    assert life(*proven, Revised(NOW + DAY_MS), Reviewed(NOW + DAY_MS), entry=shadow).level == 1
+    assert revised(ACTIVE, Revised(NOW, "upsert", live_check=True)) == ACTIVE
+    beside = shadow_of(ACTIVE, NOW + 1)
+    assert (beside.level, beside.revision, beside.run.length) == (1, 2, 0)
+
+
+def test_an_upsert_brings_a_retired_entry_back_only_if_the_page_shows_it():
+    gone = life(Retired(NOW, "no longer there"), entry=ACTIVE)
+    assert (gone.level, gone.deprecated, gone.deprecated_reason) == (0, True, "no longer there")
+    assert revised(gone, Revised(NOW, "upsert")).deprecated
+    assert revised(gone, Revised(NOW, "patch", live_check=True)).deprecated
+    back = revised(gone, Revised(NOW, "upsert", live_check=True, unconfirmed_selectors=2))
+    assert (back.level, back.deprecated, back.unconfirmed_selectors) == (1, False, 2)
+    assert life(Confirmed(0), entry=back).unconfirmed_selectors == 0
+
+
+def test_a_disproven_candidate_stays_where_it_is():
+    assert life(*used(success, 5), Disproved(), Reviewed(NOW + DAY_MS)).level == 0
+
+
+def test_health_counts_an_execution_once():
+    call = success("a", NOW)
+    twice = [call, replace(call, kind="tob_verified"), reported("r", NOW + 1)]
+    health = life(*map(Observed, twice)).health
+    assert (health.attempts, health.successes) == (1, 1)
+    failed = life(Observed(failure("a", NOW)), Observed(drift("a", NOW)))
+    assert (failed.health.attempts, failed.health.failures) == (1, 1)
+    severe = life(Observed(replace(failure("a", NOW), severe=True)))
+    assert severe.health.severe_misfires == 1
+    silent = life(Observed(replace(drift("a", NOW), source="check")))
+    assert (silent.health.attempts, silent.health.silent_verify_fails) == (0, 1)
+
+
+def test_a_snapshot_of_other_rules_is_refused():
+    with pytest.raises(ValueError, match="can't be continued"):
+        replay(Snapshot(NEW, rules_version=RULES_VERSION + 1), ())
+
+
+# -- what must hold
+
+makers = st.sampled_from([success, success, success, failure, seen, drift, claim, reported])
+
+
+@st.composite
+def lives(draw: st.DrawFn, sessions: int = 4) -> list[Step]:
+    """Steps in the order of time: calls minutes to days apart, reviews and revisions in between."""
+    steps: list[Step] = []
+    at = NOW
+    for number in range(draw(st.integers(0, 30))):
+        at += draw(st.sampled_from([60_000, 10 * 60_000, HOUR, DAY_MS, 6 * DAY_MS]))
+        match draw(st.integers(0, 9)):
+            case 0 | 1 | 2:
+                steps.append(Reviewed(at))
+            case 3:
+                steps.append(Revised(at, "patch"))
+            case _:
+                mark: Mark = draw(makers)(f"c{number}", at, session_id=f"s{draw(st.integers(0, sessions - 1))}")
+                steps.append(Observed(replace(mark, seq=number)))
+    return steps
+
+
+@given(lives(), st.integers(0, 2), st.integers(0, 30))
+def test_a_replay_reproduces_every_level_from_any_snapshot(steps: list[Step], level: int, cut: int):
+    entry = replace(NEW, level=level)  # type: ignore[arg-type]
+    whole = replay(Snapshot(entry), steps)
+    assert replay(Snapshot(entry), steps) == whole
+    half = replay(Snapshot(entry), steps[:cut])
+    rest = replay(half.snapshot, steps[cut:])
+    assert rest.snapshot.entry == whole.snapshot.entry
+    assert (*half.events, *rest.events) == whole.events
+
+
+@given(lives(), st.integers(0, 2))
+def test_the_log_accounts_for_every_change_of_level(steps: list[Step], level: int):
+    entry, marks = replace(NEW, level=level), []  # type: ignore[arg-type]
+    for step in steps:
+        done = fold(entry, marks, step)
+        if (entry.level, entry.deprecated) != (done.entry.level, done.entry.deprecated):
+            assert done.event is not None
+            assert (done.event.from_level, done.event.to_level) == (entry.level, done.entry.level)
+            assert any(gate.passed for gate in done.event.gates)
+        else:
+            assert done.event is None
+        entry = done.entry
+        if isinstance(step, Observed):
+            marks.append(step.mark)
+
+
+@given(lives(sessions=1), st.integers(0, 1))
+def test_one_session_never_makes_an_entry_active(steps: list[Step], level: int):
+    entry, marks = replace(NEW, level=level), []  # type: ignore[arg-type]
+    for step in steps:
+        entry = fold(entry, marks, step).entry
+        assert entry.level < 2
+        if isinstance(step, Observed):
+            marks.append(step.mark)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=40), st.integers(0, 2))
+def test_claims_alone_move_nothing(calls: list[tuple[int, bool]], level: int):
+    entry = replace(NEW, level=level)  # type: ignore[arg-type]
+    steps: list[Step] = []
+    for number, (session, look) in enumerate(calls):
+        at = NOW + number * HOUR
+        steps.append(Reviewed(at) if look else Observed(claim(f"c{number}", at, f"s{session}")))
+    after = life(*steps, entry=entry)
+    assert (after.level, after.deprecated, after.run.length) == (level, False, 0)
+
+
+@given(st.lists(st.sampled_from([seen, claim]), max_size=10), st.lists(st.sampled_from([seen, claim]), max_size=10))
+def test_an_active_entry_that_always_fails_is_demoted_within_two_uses(before: list[object], between: list[object]):
+    kinds = [*before, failure, *between, failure]
+    marks = [make(f"c{n}", NOW + n * 60_000) for n, make in enumerate(kinds)]  # type: ignore[operator]
+    assert life(*map(Observed, marks), entry=ACTIVE).level < 2
+
+
+def counted(calls: list[tuple[str, Observation]]) -> list[Mark]:
+    """The observations of calls within one window, as the journal counts them."""
+    rows: dict[str, tuple[Mark, Held]] = {}
+    for number, (call_id, one) in enumerate(calls):
+        key, at = throttle_key(one, "shop.test", "t1", "nova.click_selector"), NOW + number * 1000
+        mark = mark_of(number, one, at, call_id, "s0", "nova.click_selector")
+        held = rows.get(key)
+        match judge(None if held is None else held[1], one, at):
+            case "count":
+                rows[key] = (mark, Held(at, number, one.outcome))
+            case "upgrade" if held is not None:
+                rows[key] = (replace(mark, at_ms=held[0].at_ms), replace(held[1], outcome=one.outcome))
+            case _:
+                pass
+    return [mark for mark, _ in rows.values()]
+
+
+@given(st.permutations([0, 1, 0, 1, 1, 0]), st.integers(1, 4))
+def test_retries_in_any_order_support_an_entry_once(outcomes: list[int], repeats: int):
+    tries = [
+        (f"c{number}", Observation("action_success", outcome, target_stable_id="lcj_1", selector_norm="#buy"))  # type: ignore[arg-type]
+        for number, outcome in enumerate(outcomes * repeats)
+    ]
+    counts = counts_for(NEW, "l0_to_l1", counted(tries), NOW + HOUR)
+    once = counts_for(NEW, "l0_to_l1", counted([tries[outcomes.index(1)]]), NOW + HOUR)
+    assert (counts.support, counts.successes) == (once.support, once.successes) == (1, 1)
+
+
+def test_a_failure_between_retries_is_not_hidden_by_a_success():
+    plain = Observation("action_success", 1, selector_norm="#buy")
+    against = Observation("action_failure", -1, selector_norm="#buy")
+    marks = counted([("a", plain), ("b", against), ("c", plain)])
+    counts = counts_for(NEW, "l0_to_l1", marks, NOW + HOUR)
+    assert (counts.support, counts.failures) == (1, 1)
+
+
+@given(st.lists(makers, max_size=20))
+def test_folding_one_observation_needs_no_history(kinds: list[object]):
+    entry = ACTIVE
+    marks = [make(f"c{n}", NOW + n * HOUR) for n, make in enumerate(kinds)]  # type: ignore[operator]
+    for mark in marks:
+        entry = observed(entry, mark).entry
+    assert entry == life(*map(Observed, marks), entry=ACTIVE)
