@@ -16,6 +16,8 @@ NAMES = (
     "names",
     "labels",
     "facts",
+    "repair",
+    "promotion",
 )
 
 

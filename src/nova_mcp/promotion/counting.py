@@ -1,6 +1,7 @@
 """What the marks of an entry come to: successes, failures, sessions, drift, and failures in a row; pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from nova_mcp.journal.evidence import Observation
@@ -78,36 +79,52 @@ def drift_since(entry: Entry, now_ms: int) -> int:
 def counts_for(entry: Entry, kind: TransitionKind, marks: Sequence[Mark], now_ms: int) -> EvidenceCounts:
     """Everything a transition looks at; `marks` are those of the entry, the last thirty days of them at least."""
     since, drifted_since = evidence_since(entry, kind, now_ms), drift_since(entry, now_ms)
-    window = [mark for mark in marks if mark.at_ms >= since]
     drifts = [mark for mark in marks if is_drift(mark) and mark.at_ms >= drifted_since]
-    successes = success_count(window)
+    found = _Calls()
+    for mark in marks:
+        if mark.at_ms >= since:
+            found.add(mark)
     return EvidenceCounts(
-        support=successes + len(_calls(filter(is_sighting, window)) - _calls(filter(is_success, window))),
-        successes=successes,
-        failures=failure_count(window),
-        success_sessions=len({mark.session_id for mark in window if is_success(mark)}),
-        recent_drifts=len(_calls(drifts)),
+        support=found.successes + len(found.seen - found.worked - found.confirmed),
+        successes=found.successes,
+        failures=found.failures,
+        success_sessions=len(found.sessions),
+        recent_drifts=len({mark.call_id for mark in drifts}),
         recent_hard_drifts=int(hard_drift_within(entry, now_ms)),
         consecutive_failures=entry.run.length,
         last_drift_at_ms=max((mark.at_ms for mark in drifts), default=None),
     )
 
 
-def _calls(marks: Iterable[Mark]) -> set[str]:
-    return {mark.call_id for mark in marks}
+@dataclass(slots=True)
+class _Calls:
+    """The calls behind the marks of a window, by what they say."""
 
+    worked: set[str] = field(default_factory=set)
+    confirmed: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    refuted: set[str] = field(default_factory=set)
+    sessions: set[str] = field(default_factory=set)
 
-def success_count(marks: Iterable[Mark]) -> int:
-    """Executions that worked. Reports speak of executions that may be here already, so the larger number counts."""
-    proven = [mark for mark in marks if is_success(mark)]
-    reported = _calls(mark for mark in proven if mark.kind == "telemetry_confirmed")
-    return max(len(_calls(mark for mark in proven if mark.kind != "telemetry_confirmed")), len(reported))
+    def add(self, mark: Mark) -> None:
+        if is_success(mark):
+            (self.confirmed if mark.kind == "telemetry_confirmed" else self.worked).add(mark.call_id)
+            self.sessions.add(mark.session_id)
+        elif is_failure(mark):
+            (self.refuted if mark.source == "report" else self.failed).add(mark.call_id)
+        elif is_sighting(mark):
+            self.seen.add(mark.call_id)
 
+    # Reports speak of executions that may be here already, so of both the larger number counts.
 
-def failure_count(marks: Iterable[Mark]) -> int:
-    failed = [mark for mark in marks if is_failure(mark)]
-    reported = _calls(mark for mark in failed if mark.source == "report")
-    return max(len(_calls(mark for mark in failed if mark.source != "report")), len(reported))
+    @property
+    def successes(self) -> int:
+        return max(len(self.worked), len(self.confirmed))
+
+    @property
+    def failures(self) -> int:
+        return max(len(self.failed), len(self.refuted))
 
 
 def hard_drift_within(entry: Entry, now_ms: int) -> bool:

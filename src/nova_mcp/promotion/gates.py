@@ -136,10 +136,8 @@ def review(entry: Entry, marks: Sequence[Mark], now_ms: int, wanted: TransitionK
     """The one decision of a call: the transition asked for, or the first that is due, down before up."""
     if wanted is not None:
         return evaluate(entry, wanted, marks, now_ms)
-    for kind in LOWERING:
-        if isinstance(verdict := evaluate(entry, kind, marks, now_ms), Lower):
-            return verdict
-    return evaluate(entry, next_step(entry), marks, now_ms)
+    due = lowering(entry, now_ms)
+    return evaluate(entry, next_step(entry) if due is None else due.kind, marks, now_ms)
 
 
 def lowering(entry: Entry, now_ms: int) -> Lower | None:
