@@ -32,9 +32,9 @@ _SCRIPT: Final = re.compile(
     r"|data\s*:\s*(?:text/html|image/svg|application/(?:x-)?(?:java|ecma)script|text/javascript)"
     r"|<\s*/?\s*(?:script|iframe|object|embed|svg|style|template|meta|link|base)\b"
     r"|<[^>]{0,200}\bon[a-z]{3,24}\s*="
-    r"|\b(?:eval|Function|setTimeout|setInterval|importScripts|fetch|atob|require)\s*\("
-    r"|\bnew\s+(?:Function|XMLHttpRequest|WebSocket|Worker|Image)\b"
-    r"|\b(?:document|window|globalThis|self|top)\s*(?:\.\s*[A-Za-z_$]\w*\s*(?:\(|=[^=]|\.)|\[\s*[\"'])"
+    r"|\b(?:eval|setTimeout|setInterval|importScripts|atob)\s*\(|\b(?:fetch|require|import)\("
+    r"|(?-i:\bFunction)\(|\bnew\s+(?:Function|XMLHttpRequest|WebSocket|Worker)\s*\("
+    r"|\b(?:document|window|globalThis)(?:\.[A-Za-z_$]\w*\s*(?:\(|=[^=]|\.)|\[\s*[\"'])"
     r"|\bdocument\s*\.\s*cookie\b"
     r"|=>\s*[{(]|\bfunction\s*[\w$]*\s*\([^)]*\)\s*\{",
     re.IGNORECASE,

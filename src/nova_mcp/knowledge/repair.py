@@ -9,24 +9,39 @@ from typing import Final, Literal
 
 from nova_mcp.browser.elements import looks_generated
 from nova_mcp.knowledge.model import ElementPrint
-from nova_mcp.knowledge.similarity import TELLING, Likeness, excludes, likeness
+from nova_mcp.knowledge.similarity import (
+    PLAIN,
+    TELLING,
+    Likeness,
+    excludes,
+    keeps,
+    lens_for,
+    likeness,
+    twins_of,
+)
 from nova_mcp.knowledge.stability import stability
 
 AbstainReason = Literal[
-    "no_candidates", "nothing_telling", "too_different", "too_close", "not_mutual", "no_unique_selector", "unsure"
+    "no_candidates",
+    "nothing_telling",
+    "contradicted",
+    "too_different",
+    "too_close",
+    "not_mutual",
+    "no_unique_selector",
+    "unsure",
 ]
 
 MIN_SCORE: Final = 0.50
-MIN_MARGIN: Final = 0.06
+MIN_MARGIN: Final = 0.04
 # Without the page it was learned on nobody can ask whether the candidate was something else there.
 MIN_MARGIN_ALONE: Final = 0.15
-MIN_CONFIDENCE: Final = 0.60
+MIN_CONFIDENCE: Final = 0.50
 _FULL_MARGIN: Final = 0.20
 _WITHOUT_MARGIN: Final = 0.55
 _ALONE: Final = 0.85
 _RISKY: Final = 0.90
 _TELLS: Final = 0.90
-_TELLS_TOGETHER: Final = 0.60
 _LABEL_CHARS: Final = 60
 
 
@@ -41,13 +56,17 @@ class PageElement:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The best candidate with everything that speaks for and against it; `mutual` is None without an old page."""
+    """The best candidate with everything that speaks for and against it.
+
+    `mutual` is None without an old page; `contradicted` when another element has kept what this one has lost.
+    """
 
     candidate: PageElement
     likeness: Likeness
     margin: float
     mutual: bool | None
     telling: bool
+    contradicted: bool
     selector: str | None
     confidence: float
 
@@ -104,19 +123,38 @@ def proposed_selector(element: PageElement, page: Sequence[PageElement]) -> str 
     return element.selector
 
 
-def _is_telling(found: Likeness) -> bool:
-    """Whether something that is meant to tell elements apart has stayed."""
-    shares = [share for name in TELLING if (share := found.of(name)) is not None]
-    return any(share >= _TELLS for share in shares) or sum(share >= _TELLS_TOGETHER for share in shares) >= 2
+def _is_telling(found: Likeness, *, alone: bool) -> bool:
+    """Whether anything that is meant to tell elements apart has stayed; several half-truths are none.
+
+    Without the old page nobody knows how many elements said the same, so a label needs its surroundings.
+    """
+    stayed = [name for name in TELLING if (found.of(name) or 0.0) >= _TELLS]
+    if alone and set(stayed) <= {"text", "aria_label"}:
+        return bool(stayed) and found.of("neighbours") != 0.0
+    return bool(stayed)
+
+
+def _is_contradicted(learned: ElementPrint, candidate: PageElement, page: Sequence[PageElement]) -> bool:
+    """Whether another element has kept a telling attribute that the candidate has not."""
+    lost = [name for name in TELLING if getattr(learned, name) and not keeps(learned, candidate.seen, name)]
+    rivals = [one.seen for one in page if one.node != candidate.node and excludes(learned, one.seen) is None]
+    return any(keeps(learned, rival, name) for rival in rivals for name in lost)
 
 
 def _is_mutual(learned: ElementPrint, candidate: ElementPrint, old_page: Sequence[ElementPrint]) -> bool:
     """Whether the candidate's best match on the old page is the element that is looked for, and it alone."""
-    own = likeness(learned, candidate).score
+    own = likeness(learned, candidate, lens_for(learned, old_page)).score
+    twins = twins_of(learned, old_page)
     others = list(old_page)
     if learned in others:
         others.remove(learned)
-    return all(likeness(other, candidate).score < own for other in others if excludes(other, candidate) is None)
+    for other in others:
+        if excludes(other, candidate) is not None:
+            continue
+        lens = lens_for(other, old_page) if other in twins else PLAIN
+        if likeness(other, candidate, lens).score >= own:
+            return False
+    return True
 
 
 def _confidence(score: float, margin: float, mutual: bool | None, selector: str | None) -> float:
@@ -132,8 +170,9 @@ def assess(
     learned: ElementPrint, page: Sequence[PageElement], old_page: Sequence[ElementPrint] | None = None
 ) -> Assessment | None:
     """The element that looks most like the learned one, and how far ahead of the next it is."""
+    lens = PLAIN if old_page is None else lens_for(learned, old_page)
     ranked = sorted(
-        ((likeness(learned, one.seen), one) for one in page if excludes(learned, one.seen) is None),
+        ((likeness(learned, one.seen, lens), one) for one in page if excludes(learned, one.seen) is None),
         key=lambda pair: (-pair[0].score, pair[1].node),
     )
     if not ranked:
@@ -143,7 +182,9 @@ def assess(
     mutual = None if old_page is None else _is_mutual(learned, candidate.seen, old_page)
     selector = proposed_selector(candidate, page)
     sure = _confidence(found.score, margin, mutual, selector)
-    return Assessment(candidate, found, margin, mutual, _is_telling(found), selector, sure)
+    telling = _is_telling(found, alone=old_page is None)
+    contradicted = _is_contradicted(learned, candidate, page)
+    return Assessment(candidate, found, margin, mutual, telling, contradicted, selector, sure)
 
 
 def decide(found: Assessment | None, min_confidence: float = MIN_CONFIDENCE) -> Repair | Abstain:
@@ -152,6 +193,8 @@ def decide(found: Assessment | None, min_confidence: float = MIN_CONFIDENCE) -> 
         return Abstain("no_candidates")
     if not found.telling:
         return Abstain("nothing_telling", found)
+    if found.contradicted:
+        return Abstain("contradicted", found)
     if found.likeness.score < MIN_SCORE:
         return Abstain("too_different", found)
     if found.margin < (MIN_MARGIN_ALONE if found.mutual is None else MIN_MARGIN):

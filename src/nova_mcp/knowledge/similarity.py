@@ -5,8 +5,8 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from nova_mcp.browser.blocker_words import said_by
@@ -38,6 +38,7 @@ WEIGHTS: Final = {
 TELLING: Final = ("text", "name", "testid", "id", "aria_label", "href")
 # Something that only the newer print has says little: pages gain labels and ids without becoming other pages.
 _GAINED: Final = 0.5
+_SAME_LABEL: Final = 0.93
 _PRESSED_TAGS: Final = frozenset({"button", "a", "summary"})
 _PRESSED_TYPES: Final = frozenset({"submit", "button", "image", "reset"})
 _CHOICE_TYPES: Final = frozenset({"checkbox", "radio"})
@@ -185,7 +186,7 @@ def _class_likeness(old: ElementPrint, new: ElementPrint) -> float:
 
 
 def _neighbour_likeness(old: ElementPrint, new: ElementPrint) -> float:
-    return _jaccard(tuple(map(str.casefold, old.neighbours)), tuple(map(str.casefold, new.neighbours)))
+    return _jaccard(_folded(old.neighbours), _folded(new.neighbours))
 
 
 _COMPARED: Final[Mapping[str, Callable[[ElementPrint, ElementPrint], float]]] = {
@@ -206,6 +207,17 @@ _COMPARED: Final[Mapping[str, Callable[[ElementPrint, ElementPrint], float]]] = 
 
 
 @dataclass(frozen=True, slots=True)
+class Lens:
+    """What to look at: weights, and the neighbouring texts that only this one of several alike elements had."""
+
+    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
+    own_neighbours: frozenset[str] = frozenset()
+
+
+PLAIN: Final = Lens()
+
+
+@dataclass(frozen=True, slots=True)
 class Likeness:
     """How alike two prints are in all, and in each attribute that either of them has."""
 
@@ -216,15 +228,51 @@ class Likeness:
         return next((value for part, value in self.parts if part == name), None)
 
 
-def likeness(old: ElementPrint, new: ElementPrint) -> Likeness:
+def twins_of(learned: ElementPrint, old_page: Sequence[ElementPrint]) -> list[ElementPrint]:
+    """Other elements of the page it was learned on that say and do the same, such as one button in every row."""
+    others = list(old_page)
+    if learned in others:
+        others.remove(learned)
+    kind, label = family(learned), learned.text or learned.aria_label
+    alike = (one for one in others if family(one) == kind)
+    return [one for one in alike if label and text_likeness(label, one.text or one.aria_label) >= _SAME_LABEL]
+
+
+def lens_for(learned: ElementPrint, old_page: Sequence[ElementPrint]) -> Lens:
+    """Among elements that are alike, what tells them apart counts most: their row's own text, an id, a destination."""
+    twins = twins_of(learned, old_page)
+    if not twins:
+        return PLAIN
+    shared = {text for one in twins for text in _folded(one.neighbours)}
+    own = frozenset(text for text in _folded(learned.neighbours) if text not in shared)
+    apart = {
+        name
+        for name in ("name", "testid", "id", "aria_label", "href")
+        if _value(learned, name) and all(getattr(one, name) != getattr(learned, name) for one in twins)
+    }
+    apart |= {"neighbours"} if own else set()
+    return Lens({name: weight + (_HIGH if name in apart else 0.0) for name, weight in WEIGHTS.items()}, own)
+
+
+def _folded(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(" ".join(text.casefold().split()) for text in texts)
+
+
+def _compared(name: str, old: ElementPrint, new: ElementPrint, lens: Lens) -> float:
+    if name == "neighbours" and lens.own_neighbours:
+        return len(lens.own_neighbours.intersection(_folded(new.neighbours))) / len(lens.own_neighbours)
+    return _COMPARED[name](old, new)
+
+
+def likeness(old: ElementPrint, new: ElementPrint, lens: Lens = PLAIN) -> Likeness:
     """What both lack is not counted, what only the new one has counts half."""
     total = agreed = 0.0
     parts: list[tuple[str, float]] = []
-    for name, weight in WEIGHTS.items():
+    for name, weight in lens.weights.items():
         had, has = _value(old, name), _value(new, name)
         if not had and not has:
             continue
-        share = _COMPARED[name](old, new) if had and has else 0.0
+        share = _compared(name, old, new, lens) if had and has else 0.0
         worth = weight if had else weight * _GAINED
         total += worth
         agreed += worth * share
@@ -232,8 +280,20 @@ def likeness(old: ElementPrint, new: ElementPrint) -> Likeness:
     return Likeness(agreed / total if total else 0.0, tuple(parts))
 
 
+def keeps(old: ElementPrint, new: ElementPrint, name: str) -> bool:
+    """Whether an attribute that tells elements apart has stayed as it was."""
+    before, after = _value(old, name), _value(new, name)
+    if not before or not after:
+        return False
+    if name in ("text", "aria_label"):
+        return text_likeness(str(before), str(after)) == 1.0
+    return before == after
+
+
 def _value(seen: ElementPrint, name: str) -> object:
     value = getattr(seen, name)
-    if name == "id" and looks_generated(value):
+    if name in ("id", "testid", "name") and looks_generated(value):
+        return ""
+    if name == "href" and value.strip() in ("#", ""):
         return ""
     return _written(value) if name == "classes" else value

@@ -1,0 +1,253 @@
+"""What knowledge says beside an answer, once; and the platforms that are known without having been learned."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from nova_mcp.knowledge.advice import (
+    Noted,
+    Told,
+    UsedAction,
+    advise,
+    health_warnings,
+    news,
+    noted,
+    proofs,
+)
+from nova_mcp.knowledge.fingerprints import told
+from nova_mcp.knowledge.health import DAY_MS
+from nova_mcp.knowledge.model import (
+    Action,
+    Alias,
+    Content,
+    DayCount,
+    Fingerprint,
+    Health,
+    Phenomenon,
+    Platform,
+    Playbook,
+    Problem,
+    Signal,
+)
+from nova_mcp.knowledge.platforms import PLATFORM_ID, Seeded, built_in, drafted, recognised, seeded
+from nova_mcp.knowledge.ranking import Question, Request, rank
+from nova_mcp.knowledge.refusing import check_content
+
+NOW = 20_000 * DAY_MS
+FRESH = Health(last_confirmed_at_ms=NOW)
+PRESS = Playbook("dismiss", (Action("click", "#no"),))
+SCOPE = "s.test"
+
+
+def entry(name="p", *, level=2, health=FRESH, debt=0.0, playbook=PRESS, retired=None):
+    content = Content("modal", Fingerprint((Signal("dom", "#x"),)), playbook)
+    return Phenomenon(name, content, level, NOW, NOW, health=health, drift_debt=debt, deprecated_reason=retired)
+
+
+def matches(*entries):
+    return rank(entries, Question([told("#x")], Request(), "medium", NOW)).matches
+
+
+# -- beside a perception
+
+
+def test_shadow_entries_are_told_as_proofs_and_never_as_guidance():
+    told_ = noted([entry("s", level=1), entry("a"), entry("c", level=0), entry("r", retired="x")], {"s": (2, 3)}, NOW)
+    assert told_ == (
+        Noted("a", "modal", 2, "healthy"),
+        Noted("s", "modal", 1, "healthy", "seen here before, 2 of 3 proofs"),
+    )
+    assert proofs(9, 5) == "seen here before, 5 of 5 proofs"
+
+
+def test_at_most_eight_entries_are_noted():
+    found = noted([entry(f"p{n}", level=1 + n % 2) for n in range(20)], {}, NOW)
+    assert len(found) == 8
+    assert {one.level for one in found} == {2}
+
+
+# -- advice
+
+
+def test_an_active_entry_that_holds_is_offered_for_reuse():
+    (one,) = advise(SCOPE, matches(entry()))
+    assert (one.kind, one.phenomenon_id, one.fix.tool, one.fix.args) == (
+        "reuse",
+        "p",
+        "nova.phenomenon_apply",
+        {"phenomenonId": "p"},
+    )
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        entry(health=replace(FRESH, quarantined_at_ms=NOW)),
+        entry(playbook=None),
+        entry(playbook=replace(PRESS, policy="warn")),
+        entry(playbook=replace(PRESS, policy="accept")),
+        entry(level=1),
+    ],
+)
+def test_what_can_not_be_applied_is_not_offered(one):
+    assert advise(SCOPE, matches(one)) == ()
+
+
+def test_a_verified_action_that_is_not_stored_is_a_gap():
+    (one,) = advise(SCOPE, (), UsedAction("#save", "nova.click_selector"))
+    assert (one.kind, one.fix.tool, one.fix.args) == ("gap", "nova.pks_upsert", {"scope": SCOPE})
+    assert advise(SCOPE, (), UsedAction("#save", "nova.click_selector", "p")) == ()
+
+
+def test_a_generated_selector_is_advised_against_rather_than_kept():
+    (one,) = advise(SCOPE, (), UsedAction(".css-1a2b3c", "nova.click_selector"))
+    assert (one.kind, one.fix) == ("fragile_selector", None)
+
+
+def test_advice_is_short_and_there_is_little_of_it():
+    found = advise(SCOPE, matches(*(entry(f"p{n}" * 60) for n in range(9))), UsedAction("#" + "x" * 400, "t"))
+    assert [one.kind for one in found] == ["gap", "reuse", "reuse"]
+    assert all(len(one.text) <= 160 for one in found)
+
+
+# -- warnings
+
+
+@pytest.mark.parametrize(
+    ("one", "state"),
+    [
+        (entry(), None),
+        (entry(health=replace(FRESH, quarantined_at_ms=NOW)), "quarantined"),
+        (entry(debt=0.4), "drift"),
+        (entry(debt=0.39), None),
+        (entry(health=replace(FRESH, recent=(DayCount(20_000, 0, 3, 1),))), "watch"),
+        (entry(health=Health()), "stale"),
+        (entry(health=Health(last_confirmed_at_ms=NOW - 29 * DAY_MS)), None),
+        (entry(level=1, health=replace(FRESH, quarantined_at_ms=NOW)), None),
+    ],
+)
+def test_doubts_about_active_entries_are_told(one, state):
+    assert [found.state for found in health_warnings(SCOPE, [one], NOW)] == ([] if state is None else [state])
+
+
+def test_the_gravest_three_warnings_come_first():
+    ill = entry("z", health=replace(FRESH, quarantined_at_ms=NOW))
+    found = health_warnings(
+        SCOPE, [entry("a", health=Health()), entry("b", health=Health()), entry("c", debt=0.5), ill], NOW
+    )
+    assert [one.phenomenon_id for one in found] == ["z", "c", "a"]
+
+
+# -- once
+
+
+def test_the_same_is_told_once_and_a_change_again():
+    first, memory = news(health_warnings(SCOPE, [entry(debt=0.5)], NOW), Told())
+    assert len(first) == 1
+    again, memory = news(health_warnings(SCOPE, [entry(debt=0.6)], NOW), memory)
+    assert again == ()
+    worse, memory = news(health_warnings(SCOPE, [entry(health=replace(FRESH, quarantined_at_ms=NOW))], NOW), memory)
+    assert [one.state for one in worse] == ["quarantined"]
+
+
+def test_each_gap_is_told_by_what_it_quotes():
+    one, memory = news(advise(SCOPE, (), UsedAction("#a", "t")), Told())
+    other, memory = news(advise(SCOPE, (), UsedAction("#b", "t")), memory)
+    again, _ = news(advise(SCOPE, (), UsedAction("#a", "t")), memory)
+    assert (len(one), len(other), len(again)) == (1, 1, 0)
+
+
+def test_a_proof_more_is_news():
+    _, memory = news(noted([entry(level=1)], {"p": (1, 3)}, NOW), Told())
+    more, memory = news(noted([entry(level=1)], {"p": (2, 3)}, NOW), memory)
+    same, _ = news(noted([entry(level=1)], {"p": (2, 3)}, NOW), memory)
+    assert (len(more), len(same)) == (1, 0)
+
+
+def test_what_a_caller_was_told_is_kept_within_bounds():
+    memory = Told()
+    for number in range(1000):
+        _, memory = news(advise(SCOPE, (), UsedAction(f"#a{number}", "t")), memory)
+    assert len(memory.said) == 256
+
+
+# -- platforms
+
+
+def test_the_large_platforms_are_built_in():
+    found = {one.stable_id: one for one in built_in()}
+    assert {"onetrust", "cookiebot", "usercentrics", "didomi", "sourcepoint", "trustarc", "klaro"} <= set(found)
+    assert len(found) == len(built_in()) >= 20
+    aliases = [alias for one in built_in() for alias in one.aliases]
+    assert len(aliases) == len(set(aliases))
+    for one in built_in():
+        assert one.built_in
+        assert PLATFORM_ID.fullmatch(one.stable_id)
+        assert one.patterns
+        assert all(re.fullmatch(r"[a-z0-9.-]+", alias.value) for alias in one.aliases if alias.kind == "script_host")
+
+
+@pytest.mark.parametrize("one", built_in(), ids=lambda one: one.stable_id)
+def test_a_platform_seen_on_a_new_site_drafts_a_candidate_and_nothing_more(one):
+    draft = drafted(one, NOW)
+    assert (draft.level, draft.may_guide, draft.content.type) == (0, False, "consent_cmp")
+    assert check_content(draft.content) == ()
+    assert draft.unconfirmed
+    actions = draft.content.playbook.actions
+    assert all(action.polarity == "reject" for action in actions)
+    assert bool(actions) is bool(one.refusing)
+
+
+def test_what_lies_in_a_frame_is_not_drafted_as_an_action():
+    frames = {one.stable_id for one in built_in() if not one.refusing}
+    assert {"trustarc", "sourcepoint"} <= frames
+    assert "onetrust" not in frames
+
+
+@pytest.mark.parametrize(
+    ("hosts", "marks", "expected"),
+    [
+        (["cdn.cookielaw.org"], [], ["onetrust"]),
+        (["x.CDN.cookielaw.org"], [], ["onetrust"]),
+        (["evilcdn.cookielaw.org.example"], [], []),
+        ([], ["#CybotCookiebotDialog"], ["cookiebot"]),
+        (["cdn.cookielaw.org"], ["#didomi-notice"], ["onetrust", "didomi"]),
+        ([], [], []),
+    ],
+)
+def test_platforms_are_recognised_by_script_or_mark(hosts, marks, expected):
+    assert [one.stable_id for one in recognised(built_in(), hosts, marks)] == expected
+
+
+MINE = Platform("mycmp", "My CMP", (Signal("dom", "#mycmp"),), (Alias("script_host", "cmp.example"),))
+
+
+def test_a_platform_is_added_and_extended():
+    first = seeded(MINE, built_in())
+    assert isinstance(first, Seeded)
+    assert (first.patterns_upserted, first.aliases_upserted) == (1, 1)
+    more = replace(MINE, patterns=(Signal("dom", "#mycmp2"),), homepage_url="https://cmp.example/")
+    second = seeded(more, [*built_in(), first.platform])
+    assert (second.patterns_upserted, second.aliases_upserted, len(second.platform.patterns)) == (1, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("wish", "code"),
+    [
+        (replace(MINE, stable_id="onetrust"), "pks.builtin_platform"),
+        (replace(MINE, aliases=(Alias("script_host", "cdn.cookielaw.org"),)), "pks.alias_taken"),
+        (replace(MINE, patterns=(), aliases=()), "invalid_params"),
+        (replace(MINE, stable_id="X"), "invalid_params"),
+        (replace(MINE, stable_id="x"), "invalid_params"),
+        (replace(MINE, stable_id="x" * 65), "invalid_params"),
+        (replace(MINE, patterns=tuple(Signal("dom", f"#p{n}") for n in range(21))), "invalid_params"),
+        (replace(MINE, homepage_url="javascript:x"), "pks.script_content"),
+        (replace(MINE, aliases=(Alias("dom_marker", "*"),)), "pks.selector_too_broad"),
+        (replace(MINE, aliases=(Alias("dom_marker", "div"),)), "pks.selector_too_broad"),
+    ],
+)
+def test_a_platform_takes_nothing_from_others_and_not_every_page(wish, code):
+    refused = seeded(wish, built_in())
+    assert isinstance(refused, Problem)
+    assert refused.code == code
