@@ -11,6 +11,8 @@ import pytest
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.target_journal import MemoryJournal
 from nova_mcp.clock import CallId, Ports
+from nova_mcp.journal.keeper import Journal
+from nova_mcp.journal.statistician import Statistician
 from nova_mcp.observation.model import CallRecord, ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -23,6 +25,7 @@ from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
+from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
 from nova_mcp.verification.coordinator import Coordinator
 from nova_mcp.verification.goals import Goals
@@ -108,7 +111,11 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                 catalogue,
                 recorder,
                 browser,
-                Verifier(db, recorder, ports, Coordinator(clock), Goals(db, ports)),
+                Memory(
+                    Verifier(db, recorder, ports, Coordinator(clock), Goals(db, ports)),
+                    Journal(db, ports),
+                    Statistician(db, clock),
+                ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),
                 catalogue.listed(settings.tools),
