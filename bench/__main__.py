@@ -15,6 +15,7 @@ NAMES = (
     "browser",
     "names",
     "labels",
+    "journal",
 )
 
 
