@@ -232,7 +232,7 @@ def test_a_report_counts_as_far_as_a_call_backs_it(told: Any, kind: str, outcome
 
 def test_a_payload_is_bounded() -> None:
     big = Observation("action_success", 1, payload={"x": "y" * PAYLOAD_BYTES})
-    assert payload_text(big) == '{"omittedBytes": 65544}'
+    assert payload_text(big) == '{"omittedBytes":65544}'
 
 
 # -- what calls say about claims

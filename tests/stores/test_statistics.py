@@ -73,6 +73,15 @@ def test_a_window_reaches_back_to_the_hour_it_begins_in(db, hours_ago, counted):
     assert reading(db, window_hours=720).window[names.OBSERVATION][0] == 1
 
 
+@pytest.mark.parametrize("now_hour", [0, 1, 12, 23])
+def test_hours_and_days_together_count_each_moment_of_a_window_once(db, now_hour):
+    now = (HOUR - HOUR % 24 + now_hour) * HOUR_MS
+    put(db, *(of_observations(now - age * HOUR_MS) for age in range(80)))
+    for hours in (1, 23, 24, 25, 47, 72):
+        found = db.read_sync(read, StatisticsQuery(window_hours=hours), now, chain_broken=False)
+        assert found.window[names.OBSERVATION][0] == hours + 1
+
+
 def test_a_server_whose_clock_is_ahead_is_counted(db):
     put(db, of_observations(NOW + 2 * HOUR_MS))
     assert reading(db, window_hours=1).window[names.OBSERVATION][0] == 1
@@ -194,7 +203,8 @@ def test_four_processes_count_on_the_same_figures_without_losses_or_deadlocks(st
         totals[row.name] += row.count
     assert totals == {"tool": 240, "observation": 240}
     assert sum(row.count for row in rows(db, statistic_hour) if row.name == "tool.scrollSmart.host") == 240
-    assert sum(row.count for row in rows(db, statistic_latency)) == 240
+    timed = [row for row in rows(db, statistic_latency) if row.name == "tool.scrollSmart"]
+    assert sum(row.count for row in timed) == 240
 
 
 # -- broken chains ---------------------------------------------------------------------------------------------------
@@ -258,7 +268,8 @@ def test_hours_beyond_the_longest_window_go_and_totals_stay(db):
     ages = (0, 719, KEPT_HOURS, KEPT_HOURS + 1, 5_000)
     put(db, *(of_observations(NOW - age * HOUR_MS) for age in ages))
     gone = db.write_sync(forget_hours, NOW)
-    assert gone.hours == 2
+    # The two hours and the days they lie in.
+    assert gone.hours == 4
     assert reading(db, window_hours=720).window[names.OBSERVATION][0] == 2
     assert reading(db).totals[names.OBSERVATION] == 5
 
