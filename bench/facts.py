@@ -1,4 +1,4 @@
-"""Are facts right in a long stream of updates, noise and distractors, and does a lookup stay fast as the store grows?"""
+"""Are facts right in a long stream of updates, noise and distractors, and do lookups stay fast as the store grows?"""
 
 import json
 import random

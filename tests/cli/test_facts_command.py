@@ -5,7 +5,7 @@ import json
 from cli_kit import NOW_MS, Folder, nova
 from sqlalchemy import update
 
-from nova_mcp.facts import store
+from nova_mcp.facts import endings, store
 from nova_mcp.facts.model import Observation, Page, Scope
 from nova_mcp.facts.rules import canonical
 from nova_mcp.facts.tables import fact
@@ -30,7 +30,7 @@ def test_current_facts_are_listed_and_history_on_request(folder: Folder) -> None
     assert "\x1b" not in shown
     assert '"free"' in nova("facts", "--history", "--data-dir", folder.path).stdout
     assert "shop.plan" not in nova("facts", "--service", "else.test", "--data-dir", folder.path).stdout
-    folder.db.write_sync(store.close_target, "tab_1", NOW_MS)
+    folder.db.write_sync(endings.close_target, "tab_1", NOW_MS)
     assert "shop.plan" not in nova("facts", "--data-dir", folder.path).stdout
     assert "shop.plan" in nova("facts", "--closed", "--data-dir", folder.path).stdout
 
