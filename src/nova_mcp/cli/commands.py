@@ -20,7 +20,7 @@ COMMANDS: dict[str, str] = {
     "kill": "Switch commits or applied playbooks off, everywhere or for one host.",
     "receipt": "Show the proof of a commit: what was sent, what came back, what the page showed.",
     "events": "Show recorded calls, oldest first; with --json one object per line.",
-    "stats": "Show how well learning works: evidence, candidates, decisions, the outbox, and what pages make of our acts.",
+    "stats": "Show how well learning works: evidence, candidates, decisions, the outbox, and how pages take our acts.",
     "ledger": "Check the evidence ledger, print its heads.",
     "db": "Look after the store; safe beside running servers.",
     "tools": "Show the published tools and how many tokens each costs in tools/list (an estimate).",
