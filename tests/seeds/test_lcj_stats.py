@@ -10,7 +10,7 @@ from loop_kit import Agent, Shop, agent_on, shop
 from real_kit import text_of
 from sqlalchemy import Connection, insert, update
 
-from nova_mcp.journal.counters import LABELS_PER_HOUR, bump
+from nova_mcp.journal.counters import LABELS_PER_DAY, bump
 from nova_mcp.journal.counting import (
     HOUR_MS,
     CandidateStand,
@@ -316,9 +316,9 @@ async def test_a_component_filter_filters_candidates_and_curation_and_nothing_el
     assert (nothing["candidatesTotal"], nothing["candidatesWindow"], nothing["topComponentsWindow"]) == (0, 0, [])
 
 
-async def test_a_filter_finds_a_component_that_came_after_an_hours_list_was_full(fresh: Agent) -> None:
+async def test_a_filter_finds_a_component_that_came_after_a_days_list_was_full(fresh: Agent) -> None:
     now = fresh.clock.now_ms()
-    put(fresh, *(candidate(f"part-{number}", at=now) for number in range(LABELS_PER_HOUR)))
+    put(fresh, *(candidate(f"part-{number}", at=now) for number in range(LABELS_PER_DAY)))
     put(fresh, candidate("latecomer", at=now), candidate("latecomer", at=now))
     assert (await stats(fresh, componentFilter="latecomer"))["lcj"]["candidatesWindow"] == 2
     listed = (await stats(fresh))["lcj"]["topComponentsWindow"]
@@ -418,7 +418,7 @@ def site() -> Iterator[Shop]:
 async def test_real_calls_move_the_runtime_signals(fresh: Agent, site: Shop) -> None:
     await fresh.call("tab_new", url=site.url("/long"))
     await fresh.call("perceive")
-    await fresh.call("scroll_smart", direction="down")
+    await fresh.call("scroll_smart", to="next")
     await fresh.call("capture_screenshot")
     await fresh.call("dismiss_blockers")
     await fresh.call("click_selector", selector="#nowhere", timeoutMs=100, waitForNavigation=True)

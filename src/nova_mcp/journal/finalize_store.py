@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Column, Connection, Index, Integer, Table, Te
 from nova_mcp.journal.candidate_store import candidates_of, curate
 from nova_mcp.journal.candidates import weighed
 from nova_mcp.journal.counters import bump
-from nova_mcp.journal.counting import Tally, of_curated, of_decision
+from nova_mcp.journal.counting import DECISION, Tally, of_curated, of_decision
 from nova_mcp.journal.model import (
     ClaimedStats,
     Conclusion,
@@ -101,7 +101,9 @@ def write_conclusion(
     )
     if conclusion.job is not None:
         conn.execute(insert(outbox_job), _job_row(context, conclusion.job, now_ms))
-    bump(conn, context.task_id, tally + of_decision(decision, now_ms))
+    # All decisions count in one place: a server that ends several claims at once would otherwise touch several places
+    # in their order, and another one in the opposite order.
+    bump(conn, DECISION, tally + of_decision(decision, now_ms))
 
 
 def _promoted(conn: Connection, context: WorkContext, now_ms: int) -> Tally:

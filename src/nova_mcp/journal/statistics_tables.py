@@ -1,4 +1,4 @@
-"""Where the journal's figures live: counters and latencies per hour, totals, and what commits propose.
+"""Where the journal's figures live, counters and latencies per hour and totals; and what commits propose.
 
 `shard` is a small number drawn from the server id: servers seldom wait for each other, and however many servers were
 ever started, a reader meets at most `SHARDS` rows of one key.
