@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from bench.clusters import private_postgres
+from bench.postgres import private_cluster
 from bench.tables import machine, quantile, show
 from nova_mcp.facts import store
 from nova_mcp.facts.model import FRESH_MS, BindingId, Certainty, ClaimResult, Fact, Observation, Page, Scope
@@ -252,20 +251,13 @@ def _truth(db: Database, name: str, updates: int, seed: int) -> bool:
     return not (tally.wrong_answers or tally.wrong_values or tally.touched or done.differences)
 
 
-def _stores(folder: str, postgres: str | None) -> list[tuple[str, str]]:
-    found = [("SQLite", f"sqlite:///{folder}/nova.db")]
-    return found if postgres is None else [*found, ("PostgreSQL", postgres)]
-
-
 def main(*, long: bool) -> int:
     print(f"Live facts. {machine()}")
     updates = MORE_UPDATES if long else UPDATES
     right = True
-    with tempfile.TemporaryDirectory() as folder, private_postgres() as postgres:
-        for name, url in _stores(folder, postgres):
+    with tempfile.TemporaryDirectory() as folder, private_cluster() as cluster:
+        for name, url in (("SQLite", f"sqlite:///{folder}/facts.db"), ("PostgreSQL", cluster.fresh_database())):
             with Database.open(url) as db:
                 right = _truth(db, name, updates, seed=20261116) and right
                 right = _growth(db, name) and right
-    if postgres is None:
-        print("No PostgreSQL server is installed here, so only SQLite was measured.", file=sys.stderr)
     return 0 if right else 1
