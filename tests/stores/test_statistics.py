@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, func, insert, select, update
 
-from nova_mcp.browser.claim_retention import claim_states
+from nova_mcp.browser.claim_retention import claim_holds
 from nova_mcp.browser.claim_store import claim_journal
 from nova_mcp.journal import counting as names
 from nova_mcp.journal.candidate_store import candidate
@@ -351,7 +351,7 @@ def test_claims_are_forgotten_some_time_after_they_ended(db):
     )
     gone = sum(db.write_sync(chore, NOW) for chore in chores(RetentionSettings()))
     assert gone == 1
-    states = db.read_sync(claim_states)
+    states = db.read_sync(claim_holds)
     assert (states.open, states.ended) == ({"open"}, {"young"})
 
 
