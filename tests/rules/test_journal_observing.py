@@ -238,22 +238,25 @@ def test_a_payload_is_bounded() -> None:
 # -- what calls say about claims
 
 
+@pytest.mark.parametrize("effect", ["read", "navigate"])
+@pytest.mark.parametrize(("kind", "code"), [("ok", None), ("partial", None), ("failed", -32004), ("failed", -32002)])
+def test_looks_and_navigations_prove_nothing(effect: Effect, kind: OutcomeKind, code: int | None) -> None:
+    record = call("read_text", effect=effect, outcome=CallOutcome(kind, code), signals=Signals())
+    assert is_evidence(record)
+    assert verdict_of(record) == "neutral"
+
+
 @pytest.mark.parametrize(
-    ("effect", "kind", "code", "verdict"),
+    ("signals", "verdict"),
     [
-        ("read", "ok", None, "success"),
-        ("read", "partial", None, "neutral"),
-        ("read", "failed", -32004, "failure"),
-        ("read", "failed", -32002, "neutral"),
-        ("navigate", "ok", None, "success"),
-        ("navigate", "failed", -32002, "failure"),
+        (Signals(high_signal=True), "success"),
+        (Signals(telemetry="confirmed"), "success"),
+        (Signals(telemetry="refuted"), "failure"),
+        (Signals(telemetry="claimed"), "neutral"),
     ],
 )
-def test_looks_and_navigations_speak_by_their_outcome(
-    effect: Effect, kind: OutcomeKind, code: int | None, verdict: str
-) -> None:
-    record = call("read_text", effect=effect, outcome=CallOutcome(kind, code), signals=Signals())
-    assert verdict_of(record) == verdict
+def test_reports_and_knowledge_speak_as_far_as_they_are_backed(signals: Signals, verdict: str) -> None:
+    assert verdict_of(call("telemetry_report", effect="write", signals=signals)) == verdict
 
 
 def test_an_act_speaks_only_once_it_is_proven() -> None:

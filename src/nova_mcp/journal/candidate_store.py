@@ -56,7 +56,7 @@ candidate = Table(
     Column("level", Integer, nullable=False),
     Column("event_key", Text),
     Column("source_event_id", Text),
-    Column("source_succeeded", Integer, nullable=False),
+    Column("source_verdict", Text),
     Column("resolution_event_id", Text),
     Column("verified_at_ms", BigInteger),
     Column("high_signal", Integer, nullable=False),
@@ -130,7 +130,7 @@ def _values(found: Candidate) -> dict[str, Any]:
         "level": found.level,
         "event_key": found.event_key,
         "source_event_id": found.source_event_id,
-        "source_succeeded": int(found.source_succeeded),
+        "source_verdict": found.source_verdict,
         "resolution_event_id": found.resolution_event_id,
         "verified_at_ms": found.verified_at_ms,
         "high_signal": int(found.high_signal),
@@ -154,7 +154,6 @@ def _candidate(row: "Row[Any] | tuple[Any, ...]") -> Candidate:
     )
     return Candidate(
         place=place,
-        source_succeeded=bool(told.pop("source_succeeded")),
         high_signal=bool(told.pop("high_signal")),
         recovered=bool(told.pop("recovered")),
         sessions=tuple(json.loads(told.pop("sessions"))),

@@ -27,8 +27,6 @@ _TEACHING: Final = frozenset(
 )
 _EXECUTED: Final = frozenset({"ok", "failed", "partial"})
 _PAGE_EFFECTS: Final = frozenset({"read", "navigate", "act", "commit"})
-# Something Nova depends on was away or busy, which says nothing about a page that was only to be looked at.
-_UNAVAILABLE: Final = -32002
 _DIRECTIONS: Final[dict[LearningLabel, Direction]] = {"success": 1, "failure": -1, "sighting": 0, "none": 0}
 
 
@@ -138,15 +136,19 @@ def diagnostic_key_of(record: CallRecord) -> str | None:
 
 
 def verdict_of(record: CallRecord) -> EventVerdict:
-    """What a call says about a claim made from it; an act only speaks once it was proven one way or the other."""
+    """What a call says about a claim made from it; only what was proven one way or the other says anything.
+
+    Looking at a page or going there proves nothing: an agent could repeat it until its own claim had evidence enough.
+    """
     if not is_evidence(record):
         return "neutral"
     if record.effect in ("act", "commit"):
         return _act_verdict(record)
-    if record.outcome.kind == "ok":
-        return "success"
-    away = record.effect == "read" and record.outcome.error_code == _UNAVAILABLE
-    return "failure" if record.outcome.kind == "failed" and not away else "neutral"
+    signals = record.signals
+    if signals.telemetry == "refuted":
+        return "failure"
+    proven = signals.high_signal or signals.telemetry == "confirmed"
+    return "success" if proven and record.outcome.kind == "ok" else "neutral"
 
 
 def _act_verdict(record: CallRecord) -> EventVerdict:

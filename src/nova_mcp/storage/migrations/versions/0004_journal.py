@@ -128,7 +128,7 @@ def _candidates() -> None:
         sa.Column("level", sa.Integer, nullable=False),
         sa.Column("event_key", sa.Text),
         sa.Column("source_event_id", sa.Text),
-        sa.Column("source_succeeded", sa.Integer, nullable=False),
+        sa.Column("source_verdict", sa.Text),
         sa.Column("resolution_event_id", sa.Text),
         sa.Column("verified_at_ms", sa.BigInteger),
         sa.Column("high_signal", sa.Integer, nullable=False),
