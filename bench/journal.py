@@ -49,9 +49,9 @@ _EVENTS = (
     "{start} + {step} * CAST(i AS BIGINT) FROM n"
 )
 _LABELS = (
-    "INSERT INTO statistic_hour (name, hour, label, shard, count, good) {numbers}, m(j) AS (SELECT 0 UNION ALL "
-    "SELECT j + 1 FROM m WHERE j < {most}) SELECT '{name}', i * {width}, 'site' || j || '.example/some/route', j % 8, "
-    "{count}, {count} FROM n, m"
+    "INSERT INTO statistic_hour (name, hour, label, principal, shard, count, good) {numbers}, "
+    "m(j) AS (SELECT 0 UNION ALL SELECT j + 1 FROM m WHERE j < {most}) "
+    "SELECT '{name}', i * {width}, 'site' || j || '.example/some/route', 'local', j % 8, {count}, {count} FROM n, m"
 )
 _LATENCIES = (
     "INSERT INTO statistic_latency (name, hour, bucket, shard, count) {numbers}, m(j) AS (SELECT 0 UNION ALL "
@@ -93,11 +93,14 @@ def _figures(db: Database, size: int) -> None:
             _run(db, _LABELS.format(numbers=numbers, name=name + suffix, width=width, most=most, count=count))
         for name in _PLAIN:
             sentence = _LABELS.format(numbers=numbers, name=name + suffix, width=width, most=0, count=count)
-            _run(db, sentence.replace("'site' || j || '.example/some/route'", "''"))
+            _run(db, sentence.replace("'site' || j || '.example/some/route', 'local'", "'', ''"))
         for name in RUNTIME:
             _run(db, _LATENCIES.format(numbers=numbers, name=f"tool.{name}{suffix}", width=width, count=count))
     for name in {*_TOTALS, *_STANDINGS}:
-        _run(db, f"INSERT INTO statistic_total (name, label, shard, count) VALUES ('{name}', '', 0, {size})")
+        _run(
+            db,
+            f"INSERT INTO statistic_total (name, label, principal, shard, count) VALUES ('{name}', '', '', 0, {size})",
+        )
 
 
 def _call(server_id: str, number: int) -> CallRecord:
@@ -136,7 +139,7 @@ def _timed(count: int, act: Callable[[int], object]) -> float:
 
 def _measured(db: Database, size: int, rounds: int) -> dict[str, float]:
     def ask(hours: int) -> float:
-        query = StatisticsQuery(window_hours=hours)
+        query = StatisticsQuery(window_hours=hours, principal="local")
         db.read_sync(look_up, query, NOW_MS)
         return _timed(rounds, lambda _: db.read_sync(look_up, query, NOW_MS))
 

@@ -11,11 +11,25 @@ from nova_mcp.browser.claim_retention import claim_holds
 from nova_mcp.browser.claim_store import claim_journal
 from nova_mcp.journal import counting as names
 from nova_mcp.journal.candidate_store import candidate
+from nova_mcp.journal.collector import derive
 from nova_mcp.journal.counters import KEPT_HOURS, LABELS_PER_HOUR, Counters, bump, forget_hours, shard_of
-from nova_mcp.journal.counting import HOUR_MS, OTHER, CandidateStand, Tally, of_call, of_candidate, of_observations
-from nova_mcp.journal.finalize_store import finalize_decision, outbox_job
+from nova_mcp.journal.counting import (
+    HOUR_MS,
+    OTHER,
+    CandidateStand,
+    Tally,
+    of_call,
+    of_candidate,
+    of_curated,
+    of_decision,
+    of_observations,
+)
+from nova_mcp.journal.finalize_store import finalize_decision, outbox_job, summary_of, write_conclusion
 from nova_mcp.journal.forgetting import STEP, JournalRetention, forget, forgettable
+from nova_mcp.journal.keeper import Claimed, add_candidate
+from nova_mcp.journal.model import Decision, FinalizeOrder, WorkContext
 from nova_mcp.journal.report import StatisticsQuery
+from nova_mcp.journal.rules import conclude
 from nova_mcp.journal.statistics import read
 from nova_mcp.journal.statistics_tables import (
     SHARDS,
@@ -39,8 +53,8 @@ def reading(db, **query):
     return db.read_sync(read, StatisticsQuery(**query), NOW, chain_broken=False)
 
 
-def put(db, *tallies, origin="s"):
-    db.write_sync(lambda conn: [bump(conn, origin, tally) for tally in tallies])
+def put(db, *tallies, origin="s", principal=""):
+    db.write_sync(lambda conn: [bump(conn, origin, tally, principal=principal) for tally in tallies])
 
 
 def put_from_many(db, count, tally):
@@ -183,8 +197,91 @@ def test_a_component_is_read_without_looking_at_the_others(db):
     put(db, *(of_candidate(None, stand, NOW) for stand in every))
     last = f"c{LABELS_PER_HOUR + 9}"
     found = reading(db, component=last)
-    assert (found.window[names.CANDIDATE], found.totals["candidate.verified"]) == ((1, 0), 1)
+    assert (found.window[names.CANDIDATE], found.chosen["candidate.verified"]) == ((1, 0), 1)
+    assert found.totals["candidate.verified"] == LABELS_PER_HOUR + 10
     assert [(one.label, one.count) for one in found.components] == [(last, 1)]
+
+
+def listed(found):
+    """Every label that a reading names."""
+    runtime = found.runtime["scrollSmart"]
+    lists = (found.components, found.skip_reasons, runtime.routes, runtime.hosts, runtime.selectors, runtime.reasons)
+    return {one.label for entries in lists for one in entries}
+
+
+def everything_of(build, name):
+    """A tally with a label in every list, each of them telling whose it is."""
+    page = PageState(route_key=f"{name}.test/inbox")
+    failed = CallOutcome("failed", reason_code=f"{name}.reason")
+    call = build.call(
+        *("s", "c"),
+        tool_name="nova.scroll_smart",
+        started_at_ms=NOW,
+        before=page,
+        outcome=failed,
+        touched=Touched(f"#{name}"),
+    )
+    return (
+        of_call(call)
+        + of_candidate(None, CandidateStand(f"{name}-desk", "verified"), NOW)
+        + of_curated(f"{name}-desk", NOW)
+        + of_decision(Decision("skip", "caller", f"{name} said so"), NOW)
+    )
+
+
+def test_sites_controls_and_words_are_shown_to_whoever_they_came_from(db, build):
+    for name in ("ada", "bob"):
+        put(db, everything_of(build, name), principal=name)
+    both = [listed(reading(db, principal=name)) for name in ("ada", "bob")]
+    assert [len(labels) for labels in both] == [6, 6]
+    assert all("bob" not in label for label in both[0])
+    assert all("ada" not in label for label in both[1])
+    assert listed(reading(db)) == both[0] | both[1]
+    # Counts are everybody's, whoever asks.
+    assert reading(db, principal="ada").window[names.CANDIDATE] == reading(db).window[names.CANDIDATE] == (2, 0)
+    assert reading(db, principal="ada").totals == reading(db).totals
+
+
+def test_a_component_filter_does_not_reach_anothers_candidates(db, build):
+    put(db, everything_of(build, "bob"), principal="bob")
+    mine = reading(db, principal="ada", component="bob-desk")
+    assert (mine.window[names.CANDIDATE], mine.window[names.CURATED], mine.components) == ((0, 0), (0, 0), ())
+    assert set(mine.chosen.values()) == {0}
+    for found in (reading(db, principal="bob", component="bob-desk"), reading(db, component="bob-desk")):
+        assert (found.window[names.CANDIDATE], found.window[names.CURATED]) == ((1, 0), (1, 0))
+        assert (found.chosen[names.CANDIDATE], found.chosen[names.CURATED]) == (1, 1)
+
+
+@pytest.mark.parametrize("hint", [None, set()])
+def test_nobodys_labels_crowd_out_anothers(db, build, hint):
+    def crowd(conn):
+        for number in range(LABELS_PER_HOUR + 5):
+            bump(conn, "s", shot(build, f"#made-up-{number}"), hint, principal="bob")
+        bump(conn, "s", shot(build, "#mine"), hint, principal="ada")
+
+    db.write_sync(crowd)
+    assert [one.label for one in reading(db, principal="ada").runtime["scrollSmart"].selectors] == ["#mine"]
+
+
+def test_calls_candidates_and_decisions_are_counted_for_the_one_who_made_them(db, build):
+    db.write_sync(store.register_server, build.server("a"))
+    counters = Counters()
+
+    def work(conn):
+        record = build.page_call("a", "c1", NOW, tool_name="nova.scroll_smart", task_id="t1")
+        record = replace(record, caller=replace(record.caller, principal="ada"))
+        link = store.append_call(conn, record)
+        derive(conn, record, link)
+        counters.count(conn, record, link)
+        context = WorkContext("t1", "tab_1", "A", "ada", "agent", NOW)
+        add_candidate(conn, context, Claimed("desk", "Codes are digits.", "unverified", 0.5, "shop.test"), NOW)
+        conclusion = conclude(context, FinalizeOrder(), summary_of(conn, "t1"), "job")
+        write_conclusion(conn, context, FinalizeOrder(), conclusion, NOW)
+
+    db.write_sync(work)
+    assert listed(reading(db, principal="bob")) == set()
+    assert listed(reading(db, principal="ada")) == listed(reading(db)) != set()
+    assert {"desk", "no_verified_candidates", "shop.test", "#go"} <= listed(reading(db, principal="ada"))
 
 
 def test_four_processes_count_on_the_same_figures_without_losses_or_deadlocks(store_url, open_db, spawn):

@@ -103,7 +103,7 @@ def write_conclusion(
         conn.execute(insert(outbox_job), _job_row(context, conclusion.job, now_ms))
     # All decisions count in one place: a server that ends several claims at once would otherwise touch several places
     # in their order, and another one in the opposite order.
-    bump(conn, DECISION, tally + of_decision(decision, now_ms))
+    bump(conn, DECISION, tally + of_decision(decision, now_ms), principal=context.principal)
 
 
 def _promoted(conn: Connection, context: WorkContext, now_ms: int) -> Tally:

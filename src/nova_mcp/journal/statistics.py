@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, case, false, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, case, false, func, or_, select, true
 
 from nova_mcp.journal import counting as names
 from nova_mcp.journal.counting import DAY, DAY_HOURS, day_of, hour_of
@@ -69,15 +69,16 @@ def read(conn: Connection, query: StatisticsQuery, now_ms: int, *, chain_broken:
     span, component = span_of(query.window_hours, now_ms), query.component
     window = _window(conn, span)
     if component is not None:
-        window |= _component_window(conn, component, span)
-    top = names.CANDIDATE_OF + ".top"
+        window |= _component_window(conn, component, span, query.principal)
+    top, totals = names.CANDIDATE_OF + ".top", _totals(conn, (*_TOTALS, *_STANDINGS))
     return Reading(
         window=window,
-        totals=_totals(conn, _TOTALS, "") | _totals(conn, _STANDINGS, component or ""),
-        components=_labels(conn, top, span, query.top_components)
+        totals=totals,
+        chosen=totals if component is None else _totals(conn, _STANDINGS, component, query.principal),
+        components=_labels(conn, top, span, Top(query.top_components, query.principal))
         if component is None
         else _only(component, window[names.CANDIDATE][0]),
-        skip_reasons=_labels(conn, names.SKIP_REASON, span, query.max_skip_reasons),
+        skip_reasons=_labels(conn, names.SKIP_REASON, span, Top(query.max_skip_reasons, query.principal)),
         outbox=_outbox(conn, now_ms),
         runtime={name: _runtime(conn, name, span, query) for name in names.RUNTIME},
         chain_broken=chain_broken,
@@ -99,7 +100,9 @@ def _window(conn: Connection, span: Span) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _component_window(conn: Connection, component: str, span: Span) -> dict[str, tuple[int, int]]:
+def _component_window(
+    conn: Connection, component: str, span: Span, principal: str | None
+) -> dict[str, tuple[int, int]]:
     table, wanted = statistic_hour.c, (names.CANDIDATE_OF, names.CURATED_OF)
     # Day by day, so that the index leads to the one label and the others are never looked at.
     places = or_(
@@ -108,7 +111,7 @@ def _component_window(conn: Connection, component: str, span: Span) -> dict[str,
     )
     rows = conn.execute(
         select(table.name, func.sum(table.count))
-        .where(places, table.label == names.label(component))
+        .where(places, table.label == names.label(component), _of(statistic_hour, principal))
         .group_by(table.name)
     )
     found = dict.fromkeys(wanted, 0)
@@ -121,32 +124,44 @@ def _only(component: str, candidates: int) -> tuple[Labelled, ...]:
     return (Labelled(component, candidates),) if candidates else ()
 
 
-def _totals(conn: Connection, wanted: Sequence[str], label: str) -> dict[str, int]:
+def _of(table: Table, principal: str | None) -> ColumnElement[bool]:
+    return true() if principal is None else table.c.principal == principal
+
+
+def _totals(conn: Connection, wanted: Sequence[str], label: str = "", principal: str | None = None) -> dict[str, int]:
     table = statistic_total.c
     rows = conn.execute(
         select(table.name, func.sum(table.count))
-        .where(table.name.in_(wanted), table.label == names.label(label))
+        .where(table.name.in_(wanted), table.label == names.label(label), _of(statistic_total, principal))
         .group_by(table.name)
     )
     found = {name: int(count) for name, count in rows}
     return {name: found.get(name, 0) for name in wanted}
 
 
-def _labels(conn: Connection, name: str, span: Span, limit: int) -> tuple[Labelled, ...]:
+@dataclass(frozen=True, slots=True)
+class Top:
+    """How long a list may get, and whose labels it may hold."""
+
+    limit: int
+    principal: str | None
+
+
+def _labels(conn: Connection, name: str, span: Span, top: Top) -> tuple[Labelled, ...]:
     table = statistic_hour.c
     count, good = func.sum(table.count), func.sum(table.good)
     rows = conn.execute(
         select(table.label, count, good)
-        .where(span.within(statistic_hour, name))
+        .where(span.within(statistic_hour, name), _of(statistic_hour, top.principal))
         .group_by(table.label)
         .order_by(count.desc(), table.label)
-        .limit(limit)
+        .limit(top.limit)
     )
     return tuple(Labelled(label, int(often), int(well)) for label, often, well in rows)
 
 
 def _runtime(conn: Connection, name: str, span: Span, query: StatisticsQuery) -> RuntimeReading:
-    table = statistic_latency.c
+    table, whose = statistic_latency.c, query.principal
     rows = conn.execute(
         select(table.bucket, func.sum(table.count))
         .where(span.within(statistic_latency, f"tool.{name}"))
@@ -154,10 +169,10 @@ def _runtime(conn: Connection, name: str, span: Span, query: StatisticsQuery) ->
     )
     return RuntimeReading(
         latencies={int(bucket): int(count) for bucket, count in rows},
-        routes=_labels(conn, f"tool.{name}.route", span, query.top_routes),
-        hosts=_labels(conn, f"tool.{name}.host", span, query.top_hosts),
-        selectors=_labels(conn, f"tool.{name}.selector", span, query.top_selectors),
-        reasons=_labels(conn, f"tool.{name}.reason", span, REASONS),
+        routes=_labels(conn, f"tool.{name}.route", span, Top(query.top_routes, whose)),
+        hosts=_labels(conn, f"tool.{name}.host", span, Top(query.top_hosts, whose)),
+        selectors=_labels(conn, f"tool.{name}.selector", span, Top(query.top_selectors, whose)),
+        reasons=_labels(conn, f"tool.{name}.reason", span, Top(REASONS, whose)),
     )
 
 
