@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select, text
 
+from nova_mcp.browser.claim_store import Taking, claim_taken, claims_expired
+from nova_mcp.browser.claims import Claim
 from nova_mcp.journal import candidate_store, keeper
 from nova_mcp.journal import store as journal
 from nova_mcp.journal.candidate_store import candidate, curated_entry
@@ -368,6 +370,28 @@ def test_of_two_who_raise_a_claim_at_once_the_second_adds_to_the_firsts(postgres
         theirs = other.result(30)
     assert (mine.before, theirs.before) == (None, mine.after)
     assert (theirs.after.candidate_id, theirs.after.confidence) == (mine.after.candidate_id, 0.9)
+
+
+@pytest.mark.postgres
+def test_claims_that_run_out_together_wait_for_no_candidate(postgres_url, open_db, build):
+    """A call locks candidates by their number, the end of several claims would meet them by claim."""
+    first, second = open_db(postgres_url), open_db(postgres_url)
+    claims = [Claim(f"claim_{n}", f"tab_{n}", "A", ("local", "ada"), "hash", T0, T0 + 1) for n in (1, 2)]
+    for one in claims:
+        first.write_sync(claim_taken, Taking(one, "s1"), T0)
+        Desk(first, build, f"s{one.task_id}").note(context=replace(CONTEXT, task_id=one.task_id), claim=one.task_id)
+
+    def end(conn):
+        conn.execute(text("SET LOCAL lock_timeout = '2s'"))
+        claims_expired(conn, claims)
+
+    def overlap(conn):
+        assert len(candidate_store.candidates_of(conn, "claim_1")) == 1
+        second.write_sync(end)
+
+    first.write_sync(overlap)
+    ended = first.read_sync(lambda conn: conn.execute(text("SELECT stats FROM finalize_decision")).scalars().all())
+    assert [json.loads(row)["candidatesTotal"] for row in ended] == [1, 1]
 
 
 # -- cost

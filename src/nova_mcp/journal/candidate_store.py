@@ -200,12 +200,10 @@ def open_on_keys(
     return [found for found in map(_candidate, rows) if found.event_key in keys]
 
 
-def candidates_of(conn: Connection, task_id: str) -> list[Candidate]:
-    """What a work context has gathered, locked until it is finalized."""
-    rows = conn.execute(
-        select(candidate).where(candidate.c.task_id == task_id).order_by(candidate.c.candidate_id).with_for_update()
-    )
-    return [_candidate(row) for row in rows]
+def candidates_of(conn: Connection, task_id: str, *, lock: bool = True) -> list[Candidate]:
+    """What a work context has gathered."""
+    found = select(candidate).where(candidate.c.task_id == task_id).order_by(candidate.c.candidate_id)
+    return [_candidate(row) for row in conn.execute(found.with_for_update() if lock else found)]
 
 
 def find_candidate(conn: Connection, candidate_id: int) -> Candidate | None:

@@ -78,7 +78,9 @@ def read(conn: Connection, query: StatisticsQuery, now_ms: int, *, chain_broken:
         components=_labels(conn, top, span, Top(query.top_components, query.principal))
         if component is None
         else _only(component, window[names.CANDIDATE][0]),
-        skip_reasons=_labels(conn, names.SKIP_REASON, span, Top(query.max_skip_reasons, query.principal)),
+        skip_reasons=_labels(
+            conn, names.SKIP_REASON, span, Top(query.max_skip_reasons, query.principal, own_words=True)
+        ),
         outbox=_outbox(conn, now_ms),
         runtime={name: _runtime(conn, name, span, query) for name in names.RUNTIME},
         chain_broken=chain_broken,
@@ -124,8 +126,8 @@ def _only(component: str, candidates: int) -> tuple[Labelled, ...]:
     return (Labelled(component, candidates),) if candidates else ()
 
 
-def _of(table: Table, principal: str | None) -> ColumnElement[bool]:
-    return true() if principal is None else table.c.principal == principal
+def _of(table: Table, *principals: str | None) -> ColumnElement[bool]:
+    return true() if None in principals else table.c.principal.in_(principals)
 
 
 def _totals(conn: Connection, wanted: Sequence[str], label: str = "", principal: str | None = None) -> dict[str, int]:
@@ -141,18 +143,20 @@ def _totals(conn: Connection, wanted: Sequence[str], label: str = "", principal:
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """How long a list may get, and whose labels it may hold."""
+    """How long a list may get, and whose labels it may hold; Nova's own words are nobody's and for everybody."""
 
     limit: int
     principal: str | None
+    own_words: bool = False
 
 
 def _labels(conn: Connection, name: str, span: Span, top: Top) -> tuple[Labelled, ...]:
     table = statistic_hour.c
     count, good = func.sum(table.count), func.sum(table.good)
+    whose = (top.principal, "") if top.own_words else (top.principal,)
     rows = conn.execute(
         select(table.label, count, good)
-        .where(span.within(statistic_hour, name), _of(statistic_hour, top.principal))
+        .where(span.within(statistic_hour, name), _of(statistic_hour, *whose))
         .group_by(table.label)
         .order_by(count.desc(), table.label)
         .limit(top.limit)
