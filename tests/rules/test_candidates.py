@@ -52,7 +52,14 @@ def after(found: Candidate, *events: PageEvent) -> Candidate:
 
 
 @pytest.mark.parametrize(
-    "same", ["codes are  digits", " Codes are digits. ", "CODES ARE DIGITS!", "Codes\u00a0are digits"]
+    "same",
+    [
+        "codes are  digits",
+        " Codes are digits. ",
+        "CODES ARE DIGITS!",
+        "Codes\u00a0are digits",
+        "Co\u200bdes are\ufeff digits",
+    ],
 )
 def test_spellings_of_one_sentence_are_one_claim(same: str) -> None:
     assert candidate_key("h", " Desk ", same) == candidate_key("h", "desk", "Codes are digits.")

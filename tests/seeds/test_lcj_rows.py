@@ -245,7 +245,7 @@ async def test_guard_required_fields_are_required(ada: Worker, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["component", "claim"])
-@pytest.mark.parametrize("blank", ["", "   ", "\t\n "])
+@pytest.mark.parametrize("blank", ["", "   ", "\t\n ", "\u200b\u2060"])
 async def test_guard_blank_words_are_empty_words(ada: Worker, name: str, blank: str) -> None:
     refused(await ada.add(**{name: blank}), -32602, "invalid_params")
 
@@ -266,7 +266,9 @@ async def test_guard_a_status_is_one_of_three(ada: Worker, status: Any) -> None:
     refused(await ada.add(status=status), -32602, "invalid_params")
 
 
-@pytest.mark.parametrize("confidence", [-0.01, 1.01, "1.5", "-1", "NaN", "inf", "Infinity", "1e999", "", "half", True])
+@pytest.mark.parametrize(
+    "confidence", [-0.01, 1.01, "1.5", "-1", "NaN", "inf", "Infinity", "1e999", "", "half", "\u0661", True]
+)
 async def test_guard_a_confidence_is_finite_and_between_zero_and_one(ada: Worker, confidence: Any) -> None:
     refused(await ada.add(confidence=confidence), -32602, "invalid_params")
 

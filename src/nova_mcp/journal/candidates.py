@@ -101,8 +101,10 @@ def normal_component(component: str) -> str:
 
 
 def normal_claim(claim: str) -> str:
-    """Two spellings of one sentence are one claim: blanks, case and the full stop don't count."""
-    return " ".join(unicodedata.normalize("NFKC", claim).split()).casefold().rstrip(" .!")
+    """Two spellings of one sentence are one claim: blanks, marks that nobody sees, case and the full stop don't
+    count."""
+    seen = "".join(sign for sign in unicodedata.normalize("NFKC", claim) if unicodedata.category(sign) != "Cf")
+    return " ".join(seen.split()).casefold().rstrip(" .!")
 
 
 def _digest(*parts: str) -> str:

@@ -19,13 +19,14 @@ from nova_mcp.tools.spec import Result, TargetParams, tool
 from nova_mcp.tools.times import utc
 from nova_mcp.urls import normalize_url
 
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _UNSPEAKABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _one_line(text: str) -> str:
     kept = text.strip()
-    if not kept:
+    # Marks that nobody sees say nothing.
+    if not any(sign.isprintable() and not sign.isspace() for sign in kept):
         raise ValueError("must not be blank")
     if _UNSPEAKABLE.search(kept):
         raise ValueError("must be one line without control characters")
