@@ -391,6 +391,16 @@ async def test_state_verified_without_evidence_stays_weak(server: Server, ada: W
         await ada.call("tab_close", targetId=other.tab)
 
 
+async def test_looking_again_does_not_prove_what_an_agent_claims(ada: Worker) -> None:
+    body = await ada.note(status="verified", confidence=1.0)
+    for tool, more in (("perceive", {}), ("read_text", {}), ("reload", {}), ("perceive", {})):
+        assert (await ada.call(tool, targetId=ada.tab, **more))["ok"]
+    (row,) = await ada.kept()
+    assert (row["status"], row["source_verdict"], row["resolution_event_id"]) == ("verified", "neutral", None)
+    assert strength(await ada.server.score(body["candidateId"])) == "weak"
+    assert (await ada.release())["finalizeReasonCode"] == "evidence_below_threshold"
+
+
 async def test_state_disproven_two_failures_in_a_row_speak_against_a_claim(ada: Worker) -> None:
     await ada.types("12")
     body = await ada.note(status="verified")
