@@ -1,11 +1,12 @@
 """The journal's figures in both kinds of store: added where they belong, read per window, capped, forgotten in time."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, text, update
 
 from nova_mcp.browser.claim_retention import claim_holds
 from nova_mcp.browser.claim_store import claim_journal
@@ -418,6 +419,29 @@ def test_rows_go_when_their_time_is_over_and_not_before(db, table, at, days, cha
     assert db.write_sync(forget, NOW, KEPT) == 3
     assert len(rows(db, table)) == 1
     assert db.write_sync(forget, NOW, KEPT) == 0
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("table", "at", "days"),
+    [(observation_throttle, "at_ms", 1), (activity_session, "last_at_ms", 90)],
+    ids=["throttle", "session"],
+)
+def test_what_a_call_makes_young_meanwhile_is_not_forgotten(postgres_url, open_db, table, at, days):
+    first, second = open_db(postgres_url), open_db(postgres_url)
+    first.write_sync(lambda conn: conn.execute(insert(table), filled(table, 1, **{at: NOW - days * DAY_MS - 1})))
+    with ThreadPoolExecutor(1) as thread:
+
+        def renew(conn):
+            conn.execute(update(table).values({at: NOW}))
+            other = thread.submit(second.write_sync, forget, NOW, KEPT)
+            waits = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            while not other.done() and not conn.execute(waits).scalar():
+                pass
+            return other
+
+        assert first.write_sync(renew).result(30) == 0
+    assert len(rows(first, table)) == 1
 
 
 def test_a_step_is_small_and_the_next_one_goes_on(db):
