@@ -27,7 +27,7 @@ from nova_mcp.facts.model import (
 from nova_mcp.facts.policies import Lacking, Policy, demanded, lacking, load_policies
 from nova_mcp.facts.replay import rebuilt
 from nova_mcp.facts.rules import RELEVANT, canonical, decide, fit, hint, is_stale, result_of, usable, worth_noting
-from nova_mcp.facts.sensitive import sensitive_reason, sensitive_text
+from nova_mcp.facts.sensitive import sensitive_key, sensitive_reason, sensitive_text
 from nova_mcp.facts.services import service_of, well_known
 from nova_mcp.facts.vocabulary import SIGNALS, Signal, key_problem, near, value_problem, value_warning
 
@@ -344,6 +344,44 @@ SECRETS = [
     ("core.plan.label", "xoxb-123456789012-abcdefghij"),
     ("shop.map", {"aZ3kQ9xW1bN7vT5mR2pL8sD4": 1}),
     ("shop.note", {"token": "f00ba4"}),
+    # names of objects, whatever stands under them
+    ("shop.map", {"aZ3kQ9xW1bN7vT5mR2pL8sD4": "x"}),
+    ("shop.map", {"ghp_0123456789abcdefABCDEF0123456789": {}}),
+    ("shop.map", [{"ghp_0123456789abcdefABCDEF0123456789": {"a": True}}]),
+    ("shop.map", {"4111 1111 1111 1111": "visa"}),
+    # a telling name further up, or beside
+    ("shop.state", {"password": {"value": "hunter2"}}),
+    ("shop.password.value", "hunter2"),
+    ("shop.passwords", ["hunter2"]),
+    ("shop.user_password_plain", "hunter2"),
+    ("shop.access_token_value", "abc123"),
+    ("shop.fields", [{"label": "Password", "value": "letmein"}]),
+    ("shop.fields", {"name": "pin", "value": 4821}),
+    ("shop.pin", 1234.0),
+    ("shop.session_id", "abc123def"),
+    ("shop.cookie", "sid=abc123; theme=dark"),
+    ("shop.authorization", "Basic dXNlcjpwYXNz"),
+    # cards as pages print them
+    ("shop.note", "Paid with 4111 1111 1111 1111."),
+    ("shop.note", "4111\u00a01111\u00a01111\u00a01111"),
+    ("shop.note", "4111 – 1111 – 1111 – 1111"),
+    ("shop.note", "4111 1111 1111 1111 12/29"),
+    ("shop.note", "3782 822463 10005"),
+    ("shop.card", 4111111111111111.0),
+    ("shop.account", "DE89 3704 0044 0532 0130 00"),
+    ("shop.note", "IBAN GB29NWBK60161331926819 EUR."),
+    # said in words
+    ("shop.note", "password=letmein"),
+    ("shop.note", "Das Kennwort lautet geheim99"),
+    ("shop.note", "PIN: 4821"),
+    ("shop.note", "CVV 123"),
+    ("shop.note", "Authorization: Basic dXNlcjpwYXNz"),
+    ("shop.note", "https://ada:s3cr3t@shop.test/"),
+    ("shop.note", "-----BEGIN PGP PRIVATE KEY BLOCK-----"),
+    ("shop.note", "xapp-1-A111-222-abcdef0123"),
+    ("shop.note", "sk-svcacct-abcdefghijklmnopqrs"),
+    ("shop.note", "dop_v1_" + "0a1b2c3d" * 8),
+    ("shop.note", "k3j9x7q2m5z8w1v4p6t0r2n5"),
 ]
 HARMLESS = [
     ("core.model.active", "gpt-4o-mini-2024-07-18"),
@@ -380,6 +418,31 @@ HARMLESS = [
     ("shop.note", "the password is shown as dots"),
     ("shop.window", "iPhone15ProMax256GB"),
     ("shop.route", "/projects/my_first_project_2026/settings/members"),
+    ("shop.route", "/api/v1/users/42/orders/7/items"),
+    ("shop.url", "https://x.test/a/b1/c2/d3/e4/f5/g6"),
+    ("core.page.type", "order_2024_q3_v2_list"),
+    ("shop.flag", "feature_flag_v2_2024_q3_rollout"),
+    ("shop.file", "Rechnung_2026-11-16_Kunde_4711_v2_final.pdf"),
+    ("shop.phone", "+49 1511 2345678"),
+    ("shop.phone", "+4111111111111111"),
+    ("shop.isbn", "978-3-16-148410-0"),
+    ("shop.ulid", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+    ("shop.dates", "2026-11-16 2026-11-17 2026-11-18"),
+    ("shop.password", "not set"),
+    ("shop.password", "Nicht gesetzt"),
+    ("shop.password", "last changed 3 days ago"),
+    ("shop.api_key", "not configured"),
+    ("shop.tokens", 128000),
+    ("shop.cookies", {"necessary": True, "marketing": "rejected", "count": 12}),
+    ("shop.rules", {"password": {"min_length": 8, "strength": "weak"}}),
+    ("shop.fields", {"label": "Password", "value": ""}),
+    ("shop.note", "Password: 8-20 characters"),
+    ("shop.note", "The OTP is 6-digit"),
+    ("shop.note", "Die Seite zeigt den Kontonamen; das Kennwort ist ausgeblendet."),
+    ("shop.window", "Windows11Pro64BitVersion23H2Build22631"),
+    ("core.models.available", ["GPT-5.1-Codex-Max", "Mixtral-8x22B-Instruct-v0.1", "Qwen3-235B-A22B-Thinking-2507"]),
+    ("core.model.active", "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf"),
+    ("core.account.display_name", "Dr. Käthe Müller-Lüdenscheidt"),
 ]
 
 
@@ -393,6 +456,19 @@ def test_secrets_are_known_by_their_look(key, value):
 @pytest.mark.parametrize(("key", "value"), HARMLESS)
 def test_names_sentences_and_numbers_are_no_secrets(key, value):
     assert sensitive_reason(key, value) is None
+
+
+@pytest.mark.parametrize(
+    "key", ["shop.a9f86d081884c7d659a2feaa0c55ad015", "shop.fin_0123456789abcdef", "x.ok.ghp_abcdefghijklmnopqrstuv"]
+)
+def test_a_key_can_be_a_secret_itself(key):
+    assert sensitive_key(key) is not None
+    assert key.rpartition(".")[2] not in (sensitive_key(key) or "")
+
+
+def test_ordinary_keys_are_no_secrets():
+    for key in (*SIGNALS, "shop.cart.items", "x." + "y" * 126, "shop.password", "shop.slot_12_a1_b2_c3"):
+        assert sensitive_key(key) is None
 
 
 @given(

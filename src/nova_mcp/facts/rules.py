@@ -55,7 +55,12 @@ def _settled(value: Json) -> Json:
 
 def value_chars(value: Json) -> int:
     """How long a value is as JSON; ValueError for what JSON can't say."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text in it ends in the middle of a character") from None
+    return len(text)
 
 
 def is_stale(fact: Fact, now_ms: int) -> bool:

@@ -11,7 +11,7 @@ from nova_mcp.errors import InvalidParams, Precondition
 from nova_mcp.facts.keeper import Claim, Known, Noting, Place
 from nova_mcp.facts.model import Certainty, ClaimState, Fact, FactState
 from nova_mcp.facts.rules import MAX_VALUE_CHARS, is_stale, value_chars
-from nova_mcp.facts.sensitive import sensitive_reason, sensitive_text
+from nova_mcp.facts.sensitive import sensitive_key, sensitive_reason, sensitive_text
 from nova_mcp.facts.vocabulary import MAX_KEY_CHARS, SIGNALS, ValueType, key_problem, value_problem, value_warning
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
@@ -88,30 +88,37 @@ class ObserveResult(Result):
     warnings: list[str] | None = None
 
 
-def _sensitive(number: int, part: str, looks: str) -> InvalidParams:
+def _sensitive(part: str, looks: str) -> InvalidParams:
     return InvalidParams(
         "ok.sensitive_value",
-        f"claims[{number}].{part} looks like {looks}; such things are never kept, so nothing of this call was.",
+        f"{part} looks like {looks}; such things are never kept, so nothing of this call was.",
         "Report the state it stands for, such as that a password is set, and leave the secret out.",
-        details={"argument": f"claims.{number}.{part}"},
+        details={"argument": part.replace("[", ".").replace("]", "")},
     )
 
 
 def _check(p: ObserveParams, _: Catalogue) -> None:
+    if p.perception_id is not None and (looks := sensitive_text(p.perception_id)) is not None:
+        raise _sensitive("perceptionId", looks)
     for number, claim in enumerate(p.claims):
-        if (looks := sensitive_reason(claim.signal_key, claim.value)) is not None:
-            raise _sensitive(number, "value", looks)
-        if claim.evidence is not None and (looks := sensitive_text(claim.evidence)) is not None:
-            raise _sensitive(number, "evidence", looks)
+        found = {
+            "signalKey": sensitive_key(claim.signal_key),
+            "value": sensitive_reason(claim.signal_key, claim.value),
+            "evidence": None if claim.evidence is None else sensitive_text(claim.evidence),
+        }
+        for part, looks in found.items():
+            if looks is not None:
+                raise _sensitive(f"claims[{number}].{part}", looks)
 
 
 def _refuse_known_secrets(ctx: ToolContext, p: ObserveParams) -> None:
-    redactor = ctx.secrets.redactor
+    redactor, known = ctx.secrets.redactor, "one of the stored secrets"
+    if redactor.json(p.perception_id) != p.perception_id:
+        raise _sensitive("perceptionId", known)
     for number, claim in enumerate(p.claims):
-        if redactor.json(claim.value) != claim.value:
-            raise _sensitive(number, "value", "one of the stored secrets")
-        if claim.evidence is not None and redactor.text(claim.evidence) != claim.evidence:
-            raise _sensitive(number, "evidence", "one of the stored secrets")
+        for part, given in (("signalKey", claim.signal_key), ("value", claim.value), ("evidence", claim.evidence)):
+            if redactor.json(given) != given:
+                raise _sensitive(f"claims[{number}].{part}", known)
 
 
 @tool(
