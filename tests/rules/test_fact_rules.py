@@ -26,7 +26,18 @@ from nova_mcp.facts.model import (
 )
 from nova_mcp.facts.policies import Lacking, Policy, demanded, lacking, load_policies
 from nova_mcp.facts.replay import rebuilt
-from nova_mcp.facts.rules import RELEVANT, canonical, decide, fit, hint, is_stale, result_of, usable, worth_noting
+from nova_mcp.facts.rules import (
+    RELEVANT,
+    canonical,
+    decide,
+    doubted,
+    fit,
+    hint,
+    is_stale,
+    result_of,
+    usable,
+    worth_noting,
+)
 from nova_mcp.facts.sensitive import sensitive_key, sensitive_reason, sensitive_text
 from nova_mcp.facts.services import service_of, well_known
 from nova_mcp.facts.vocabulary import SIGNALS, Signal, key_problem, near, value_problem, value_warning
@@ -126,8 +137,7 @@ KEEPING = [
     (seen(), seen("b", at=NOW + FRESH_MS)),
     (seen(certainty="certain"), seen("b", "certain")),
     (seen(certainty="certain"), seen("b", page=THERE)),
-    (seen(certainty="likely"), seen("b", "certain", source="system")),
-    (seen(certainty="tentative"), seen("b", "certain", source="system", at=NOW + 10 * FRESH_MS)),
+    (seen(source="system"), seen("b", source="system")),
 ]
 
 
@@ -139,6 +149,15 @@ def test_rule_5_everything_else_only_casts_doubt(old, new):
     doubted = decision.fact
     assert (doubted.state, doubted.contradictions, doubted.value) == ("conflicted", 1, fact.value)
     assert doubted.last_observed_at_ms == fact.last_observed_at_ms
+
+
+@pytest.mark.parametrize("certainty", list(CONFIDENCE))
+@pytest.mark.parametrize("at", [NOW, NOW + 10 * FRESH_MS])
+def test_what_nova_sees_otherwise_leaves_an_agents_fact_as_it_is(certainty, at):
+    fact = after(seen(certainty=certainty))
+    assert decide(fact, seen("b", "certain", source="system", at=at, page=THERE)) == OnlyObserved(fact)
+    confirmed = after(seen(), seen(source="system", call="c2"))
+    assert (confirmed.state, confirmed.source, confirmed.confidence) == ("confirmed", "agent", 750)
 
 
 @given(st.lists(observations, min_size=1, max_size=30))
@@ -169,7 +188,7 @@ def test_what_an_agent_stands_for_is_replaced_by_agents_only(stream):
         held = current.get(one.key)
         decision = decide(held, one)
         if one.source == "system" and held is not None and held.source == "agent":
-            assert not isinstance(decision, Replaced)
+            assert isinstance(decision, Agreed) or decision == OnlyObserved(held)
         current[one.key] = decision.fact
 
 
@@ -291,7 +310,28 @@ def test_what_was_just_said_is_not_said_again():
     ],
 )
 def test_other_words_for_it_are_no_contradiction(key, held, noticed, worth):
-    assert worth_noting(after(seen(held, key=key)), seen(noticed, key=key, source="system")) is worth
+    ours, theirs = after(seen(held, key=key, source="system")), after(seen(held, key=key))
+    assert worth_noting(ours, seen(noticed, key=key, source="system")) is worth
+    assert not worth_noting(theirs, seen(noticed, key=key, source="system"))
+    sighted = {key: canonical(noticed)}
+    assert doubted({key: theirs}, sighted, "h1", NOW) == ((key,) if worth else ())
+    assert doubted({key: ours}, sighted, "h1", NOW) == ()
+    assert doubted({}, sighted, "h1", NOW) == ()
+
+
+def test_only_a_fact_that_still_counts_is_doubted():
+    told = {"core.login_state": after(seen("logged_in", key="core.login_state"))}
+    assert doubted(told, {"core.login_state": '"logged_out"'}, "h2", NOW + FRESH_MS) == ("core.login_state",)
+    assert doubted(told, {"core.login_state": '"logged_out"'}, "h1", NOW + FRESH_MS + 1) == ()
+    assert doubted(told, {"core.login_state": '"logged_in"'}, "h1", NOW) == ()
+
+
+def test_a_conflict_that_nova_cannot_settle_is_not_fed_on_every_look():
+    torn = after(seen("dark", "certain", key="core.ui.theme"), seen("light", "certain", key="core.ui.theme", call="c2"))
+    again = seen("dark", key="core.ui.theme", source="system", call="c3", at=NOW + 59_999)
+    assert torn.state == "conflicted"
+    assert not worth_noting(torn, again)
+    assert worth_noting(torn, replace(again, observed_at_ms=NOW + 60_000))
 
 
 # -- vocabulary
