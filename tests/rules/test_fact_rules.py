@@ -544,7 +544,8 @@ def test_capabilities_say_no_only_where_the_fact_is_exhaustive():
     assert compile_capabilities({"core.login_state": "who knows"}) == {}
     assert compile_capabilities({"core.plan.label": "Claude Pro (yearly)"}) == {"can_use_pro": True}
     assert compile_capabilities({"core.plan.label": "Free", "core.plan.tier": "free"}) == {}
-    assert compile_capabilities({"core.plan.label": "Improved"}) == {}
+    for label in ("Improved", "Plus", "Free – upgrade to Pro", "Try Max for a month", "Pro (expired)", "No Team plan"):
+        assert compile_capabilities({"core.plan.label": label}) == {}
     assert compile_capabilities({"core.subscription.active": False}) == {"has_subscription": False}
     assert compile_capabilities({"core.models.available": ["a"]}) == {}
     assert compile_capabilities({"shop.anything": "pro"}) == {}
