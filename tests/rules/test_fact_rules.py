@@ -614,6 +614,12 @@ def test_the_first_demand_that_fits_decides_and_reading_is_never_asked():
     assert lacking(rules[1], "gitlab", {"is_authenticated": False}) == Lacking("gitlab", "is_authenticated", "block")
 
 
+def test_a_service_may_be_named_by_its_host():
+    assert policy(service="GitHub.com") == policy()
+    assert policy(service="chat.openai.com").service == "chatgpt"
+    assert policy(service="Shop.Example").service == "shop.example"
+
+
 @pytest.mark.parametrize(
     "text", ["[[policy]", "[[policy]]\nservice = 1", '[[policy]]\nservice="x"\ntools=["read"]\nneeds="a"']
 )

@@ -140,7 +140,7 @@ def _refuse_known_secrets(ctx: ToolContext, p: ObserveParams) -> None:
     effect="write",
     bundles=("live_facts",),
     lock="shared",
-    private_arguments=("claims",),
+    private_arguments=("claims", "perceptionId"),
     check=_check,
 )
 async def ok_observe(ctx: ToolContext, p: ObserveParams) -> ObserveResult:
