@@ -411,11 +411,15 @@ async def test_perception_id_groups_and_is_optional(page: Page, given: Any) -> N
     assert (await page.observe(claim("core.ui.theme", "dark"), **given))["accepted"] == 1
 
 
-async def test_a_perception_of_another_tab_is_told(page: Page) -> None:
+async def test_a_perception_of_another_tab_or_page_is_told(page: Page) -> None:
     told = await page.observe(claim("core.ui.theme", "dark"), perceptionId="tab_999.p1")
     assert "tab_999" in told["warnings"][0]
     own = (await page.perceive())["perceptionId"]
     assert (await page.observe(claim("core.ui.theme", "dark"), perceptionId=own))["warnings"] is None
+    await page.go("/other")
+    moved = await page.observe(claim("core.ui.theme", "dark"), perceptionId=own)
+    assert (moved["accepted"], len(moved["warnings"])) == (1, 1)
+    assert f"{page.tab} has moved on since that perceptionId" in moved["warnings"][0]
 
 
 @pytest.mark.parametrize(("certainty", "confidence"), [("certain", 0.95), ("likely", 0.75), ("tentative", 0.5)])

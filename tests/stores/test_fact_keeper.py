@@ -3,10 +3,12 @@
 from dataclasses import dataclass, field
 
 import pytest
+from sqlalchemy import update
 
 from nova_mcp.facts.keeper import Claim, FactKeeper
 from nova_mcp.facts.model import FRESH_MS
 from nova_mcp.facts.policies import Policy
+from nova_mcp.facts.tables import fact
 from nova_mcp.observation.model import CallOutcome
 from nova_mcp.storage.errors import StoreUnavailable
 
@@ -156,6 +158,9 @@ async def test_a_demand_looks_at_the_facts_of_that_tab_and_gives_way_when_they_c
     assert (await keeper.lacking("act", keeper.place(Tab(target_id="tab_2")))).decision == "block"
     clock.now += FRESH_MS + 1
     assert await keeper.lacking("act", place) is not None
+
+    db.write_sync(lambda conn: conn.execute(update(fact).values(value="{", last_observed_at_ms=clock.now)))
+    assert await keeper.lacking("act", place) is None
 
     async def broken(*_):
         raise StoreUnavailable("down")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from nova_mcp.clock import Clock
 from nova_mcp.facts import store
@@ -235,7 +236,7 @@ class FactKeeper:
             return None
         try:
             able = (await self.known(place)).capabilities
-        except StoreUnavailable as failure:
+        except (StoreUnavailable, SQLAlchemyError, ValueError) as failure:
             log.warning("policies.toml was not applied: %s", failure)
             return None
         return lacking(policy, place.service.key, able)
