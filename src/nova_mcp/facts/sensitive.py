@@ -9,9 +9,11 @@ from typing import Final
 from nova_mcp.observation.model import Json
 from nova_mcp.redaction import is_card_number, is_sensitive_key
 
-# Names of things that are long but not secret: UUIDs, and ULIDs of this century.
+# Names of things that are long but not secret: UUIDs, ULIDs of this century, and mail addresses given out by relays.
 _NAMES_OF_THINGS: Final = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b01[0-9a-hjkmnp-tv-z]{24}\b", re.IGNORECASE
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b01[0-9a-hjkmnp-tv-z]{24}\b"
+    r"|(?<![/\w.+:-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+",
+    re.IGNORECASE,
 )
 # Shapes that issuers gave their tokens so that they are found.
 _ISSUED: Final = re.compile(
