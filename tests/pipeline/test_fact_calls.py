@@ -161,3 +161,34 @@ async def test_a_demand_on_commits_is_asked_at_the_control(
         assert said.value.gate_id == "policy.capability"
         assert (await observe(rig, claim("core.login_state", "logged_in")))["accepted"] == 1
     await guard.admit(scene)
+
+
+@pytest.mark.parametrize("depth", [100, 200, 250, 300, 2_000])
+async def test_a_deep_value_comes_back_as_it_was_or_is_refused(make_rig: Any, depth: int) -> None:
+    rig, value = await shop(make_rig), cast(Any, 1)
+    for _ in range(depth):
+        value = [value]
+    told = await observe(rig, claim(value=value))
+    if depth <= 200:
+        assert told["facts"][0]["value"] == value
+        assert (await rig.call("nova.ok_facts")).structured["facts"][0]["value"] == value
+    else:
+        assert told.get("errorCode", -32602) == -32602
+        assert len(await rows(rig, fact)) == told.get("accepted", 0)
+
+
+async def test_a_huge_number_is_a_value_like_any_other(make_rig: Any) -> None:
+    rig = await shop(make_rig)
+    for number, value in enumerate((10**400, -(10**400), 2**63, 1e308, 5e-324)):
+        told = await observe(rig, claim(f"shop.n{number}", value))
+        assert told["facts"][0]["value"] == value
+
+
+async def test_five_hundred_custom_facts_fit_and_one_more_is_told(make_rig: Any) -> None:
+    rig = await shop(make_rig)
+    for start in range(0, 500, 50):
+        told = await observe(rig, *(claim(f"shop.k{number}", number) for number in range(start, start + 50)))
+        assert told["accepted"] == 50
+    told = await observe(rig, claim("shop.more", 1), claim("core.ui.theme", "dark"), claim("shop.k3", 3))
+    assert [one["state"] for one in told["facts"]] == ["scope_full", "fresh", "confirmed"]
+    assert (told["accepted"], told["rejected"], len(told["warnings"])) == (2, 1, 1)

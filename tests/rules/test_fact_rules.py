@@ -448,6 +448,8 @@ HARMLESS = [
     ("shop.order", "1234567890123456"),
     ("shop.order", 4111111111111112),
     ("shop.time", 1790000000000),
+    ("shop.big", 1.7976931348623157e308),
+    ("shop.digits", "31415926535897932384626433832795028841"),
     ("shop.url", "https://shop.example/orders/2024/invoice-000123456789.pdf?page=2"),
     ("shop.iso", "2026-11-16T08:25:31.123Z"),
     ("shop.phone", "+49 170 1234567"),

@@ -261,6 +261,8 @@ def _is_iban(match: re.Match[str]) -> bool:
 
 def _is_random(piece: str) -> bool:
     """No word and no name of a thing: letters and digits that change places faster than anybody would write them."""
+    if piece.isdigit():
+        return False
     if _HEX.fullmatch(piece):
         return len(set(piece.lower())) > 6
     parts = _PLAIN.findall(piece)
