@@ -14,6 +14,7 @@ from nova_mcp.facts.model import ClaimResult
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.context import Evidence
+from nova_mcp.tools.fact_hints import note_page
 from nova_mcp.tools.facts import CurrentFact, FactsResult, ObserveParams, ObserveResult, PastFact, ok_observe
 
 TOKEN = "ghp_0123456789abcdefabcdef0123456789"
@@ -190,3 +191,39 @@ async def test_a_long_value_does_not_fill_the_text() -> None:
     known = FactsResult(target_id="tab_1", service_key="shop.test", facts=[one], capabilities={}, count=1)
     assert known.text().startswith("tab_1 shop.test: 1 fact\n")
     assert len(known.text()) < 600
+
+
+# -- what Nova notes by itself
+
+
+@pytest.mark.parametrize(
+    ("seen_at", "scripted", "noted"),
+    [
+        ("https://shop.test/cart", None, True),
+        ("https://shop.test/cart#top", None, True),
+        ("https://shop.test/list", None, False),
+        ("https://else.test/cart", None, False),
+        ("https://shop.test/cart", 2, False),
+    ],
+)
+def test_what_was_seen_is_noted_only_for_the_page_it_was_seen_on(
+    seen_at: str, scripted: int | None, noted: bool
+) -> None:
+    tab = SimpleNamespace(
+        target_id="tab_1",
+        sandbox_id="A",
+        principal="local",
+        url="https://shop.test/cart",
+        page_epoch=2,
+        scripted_epoch=scripted,
+    )
+    ctx = SimpleNamespace(
+        tab=tab,
+        evidence=Evidence(),
+        facts=FactKeeper(cast(Any, None), cast(Any, CLOCK)),
+        call=SimpleNamespace(call_id="c1"),
+    )
+    page = SimpleNamespace(url=seen_at, lang="de-AT", theme="dark")
+    sighted = note_page(cast(Any, ctx), cast(Any, page), None)
+    assert sighted == ({"core.ui.language": "de", "core.ui.theme": "dark"} if noted else {})
+    assert len(ctx.evidence.also) == int(noted)

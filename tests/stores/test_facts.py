@@ -74,6 +74,18 @@ def test_closed_versions_are_never_edited(db):
     assert rows(db, fact, fact.c.version == 1) == before
 
 
+def test_what_nova_sees_otherwise_leaves_no_trace_on_an_agents_fact(db):
+    note(db, seen("logged_in", "core.login_state", certainty="tentative"))
+    before = rows(db, fact), rows(db, fact_observation), rows(db, fact_binding)
+    for number in range(3):
+        look = seen("logged_out", "core.login_state", call=f"d{number}", at=NOW + number * 10**7, source="system")
+        assert note(db, look) == ()
+    assert (rows(db, fact), rows(db, fact_observation), rows(db, fact_binding)) == before
+    note(db, seen("logged_in", "core.login_state", certainty="likely", call="e1", source="system"))
+    (held,) = db.read_sync(store.current_facts, SCOPE.binding_id).values()
+    assert (held.state, held.support, held.source) == ("confirmed", 2, "agent")
+
+
 def test_a_full_scope_takes_no_more_custom_keys(db):
     for start in range(0, MOST_CUSTOM, 100):
         note(db, *(seen(1, f"shop.k{number}") for number in range(start, start + 100)))
