@@ -29,7 +29,7 @@ check: $(READY) ## lint, types, architecture, generated files up to date
 	$(BIN)/nova tools --check
 
 test: setup ## everything: rules, stores on SQLite and PostgreSQL, wire, real Chromium
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench: setup ## print the measurement tables (BENCH=name for one)
 	$(BIN)/python -m bench $(BENCH)

@@ -16,6 +16,7 @@ NAMES = (
     "names",
     "labels",
     "facts",
+    "journal",
     "repair",
     "promotion",
 )

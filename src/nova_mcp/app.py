@@ -16,7 +16,7 @@ from nova_mcp.browser.journal import targets_of_ended_servers
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.stored_journal import StoredJournal
 from nova_mcp.clock import Ports, system_ports
-from nova_mcp.facts import store as fact_store
+from nova_mcp.facts import endings as fact_endings
 from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.facts.policies import load_policies
 from nova_mcp.journal.collector import derive
@@ -166,7 +166,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
     await db.write(claims_of_ended_servers, ports.clock.now_ms())
-    await db.write(fact_store.close_ended_targets, ports.clock.now_ms())
+    await db.write(fact_endings.close_ended_targets, ports.clock.now_ms())
     policy = navigation_policy(settings)
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
     browser = Browser(
@@ -177,7 +177,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             server_id,
             keep_raw_urls=settings.keep_raw_urls,
             redactor=secrets.redactor,
-            on_end=(fact_store.target_ended,),
+            on_end=(fact_endings.target_ended,),
         ),
         policy,
         ports,

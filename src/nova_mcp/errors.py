@@ -233,6 +233,13 @@ class Killed(PolicyDenied):
     reasons = frozenset({"guarded_commit.kill_switch_global", "guarded_commit.kill_switch_domain"})
 
 
+class CapabilityMissing(PolicyDenied):
+    """The operator demands something of a service that no current fact shows."""
+
+    gate_id = "policy.capability"
+    reasons = frozenset({"policy.capability_missing"})
+
+
 class ClaimMismatch(NovaError):
     """Somebody else is working on that tab."""
 

@@ -187,6 +187,15 @@ def is_card_number(text: str) -> bool:
     return (sum(digits[0::2]) + sum(doubled)) % 10 == 0
 
 
+# Looked for at every number, so that one in front of it does not hide a card's.
+_CARD_PLACES: Final = re.compile(rf"(?<!\d)(?=({_LONG_NUMBER.pattern})(?!\d))")
+
+
+def holds_card_number(text: str) -> bool:
+    """Whether a sentence has a payment card's number in it."""
+    return any(is_card_number(match.group(1)) for match in _CARD_PLACES.finditer(text))
+
+
 def hide_claim_tokens(text: str) -> str:
     return _CLAIM_TOKEN.sub(REDACTED, text)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from nova_mcp.browser import claim_retention
-from nova_mcp.facts import store as fact_store
+from nova_mcp.facts import endings as fact_endings
 from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
 from nova_mcp.observation.rules import DAY_MS, Holds
 from nova_mcp.settings import RetentionSettings
@@ -21,7 +21,7 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         forgetting(kept.transition_days),
         claim_retention.forgetting(kept.claim_days),
         journal_chore(kept),
-        fact_store.forgetting(kept.fact_days),
+        fact_endings.forgetting(kept.fact_days),
     ]
 
 

@@ -26,9 +26,9 @@ SHOWN_CONTROLS = (
 )
 
 
-@pytest.fixture
-async def nova(tmp_path, site):
-    async with open_nova(tmp_path, site) as client:
+@pytest.fixture(scope="module")
+async def nova(tmp_path_factory, server):
+    async with open_nova(tmp_path_factory.mktemp("perception"), server) as client:
         yield client
 
 

@@ -30,9 +30,9 @@ IN_SIGHT = (
 )
 
 
-@pytest.fixture
-async def nova(tmp_path, site):
-    async with open_nova(tmp_path, site) as client:
+@pytest.fixture(scope="module")
+async def nova(tmp_path_factory, server):
+    async with open_nova(tmp_path_factory.mktemp("reading"), server) as client:
         yield client
 
 

@@ -203,7 +203,7 @@ async def test_a_text_is_found_at_the_end_of_a_big_page(tab, site):
     await show(
         tab,
         site,
-        "<div id=d></div><script>d.innerHTML='<p>The <b>row</b> of many</p>'.repeat(10000)"
+        "<div id=d></div><script>d.innerHTML='<p>The <b>row</b> of many</p>'.repeat(2000)"
         "+'<p>The last of many</p>'</script>",
     )
     assert await value(tab, "page.shows@The%20last%20of%20many") is True

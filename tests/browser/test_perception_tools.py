@@ -102,7 +102,7 @@ async def test_perceive_answers_with_every_part_in_its_place(kit, tab, site):
     await tab.page.goto(site.url("social/login_password.html"))
     answer = await kit.answer("perceive", targetId=tab.target_id, mode="form_analysis", resolveRefs=["e1"])
     told = answer.structured
-    assert (told["okHints"], told["goalContext"], told["auth"]["stage"]) == (None, None, "login_wall")
+    assert (told["okHints"]["firstVisit"], told["goalContext"], told["auth"]["stage"]) == (True, None, "login_wall")
     assert told["budget"] == {"maxTokens": 1200, "estTokens": estimate_tokens(answer.text)}
     control = told["forms"][0]["controls"][0]
     assert {"ref", "label", "type", "required", "invalid", "preferredTool", "autocomplete"} <= control.keys()

@@ -21,10 +21,10 @@ from nova_mcp.browser.runtime import (
     MAX_RELAUNCHES,
     RELAUNCH_WINDOW_MS,
     Browser,
-    launch_args,
     may_launch,
     sandbox_mode,
 )
+from nova_mcp.browser.switches import launch_args
 from nova_mcp.errors import Unavailable
 
 from .conftest import Site, eventually, make_browser, make_caller

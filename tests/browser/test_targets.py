@@ -10,7 +10,8 @@ from nova_mcp.browser.navigation import navigate
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.browser.sandboxes import sandbox_letters
 from nova_mcp.browser.tab import POPUPS_KEPT
-from nova_mcp.browser.targets import MAX_TABS, MAX_TABS_PER_SANDBOX, Tab, TabQuery
+from nova_mcp.browser.target_journal import TargetOpened
+from nova_mcp.browser.targets import MAX_TABS, MAX_TABS_PER_SANDBOX, Seat, Tab, TabQuery
 from nova_mcp.errors import InvalidParams, NotFound, Precondition, Unavailable
 from nova_mcp.observation.model import Caller
 
@@ -127,23 +128,56 @@ async def test_sandboxes_share_no_cookie(browser: Browser, caller: Caller, site:
 
 async def test_limits_are_kept_while_tabs_are_still_opening(browser: Browser, caller: Caller) -> None:
     tab = await browser.targets.open_tab(caller)
-    browser.targets._opening[tab.sandbox_id] = MAX_TABS_PER_SANDBOX - 1
+    opening = {Seat(tab.sandbox_id) for _ in range(MAX_TABS_PER_SANDBOX - 1)}
+    browser.targets._seats |= opening
     try:
         with pytest.raises(Precondition) as caught:
             await browser.targets.open_tab(caller)
     finally:
-        browser.targets._opening[tab.sandbox_id] = 0
+        browser.targets._seats -= opening
     assert caught.value.reason_code == "tab.limit_reached"
+
+
+async def test_a_tab_whose_row_is_still_being_written_counts_once(
+    browser: Browser, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await browser.targets.open_tab(caller)
+    opening = {Seat(first.sandbox_id) for _ in range(MAX_TABS_PER_SANDBOX - 3)}
+    browser.targets._seats |= opening
+    write, writing, go_on = browser.targets._journal.opened, anyio.Event(), anyio.Event()
+
+    async def slowly(row: TargetOpened) -> None:
+        writing.set()
+        await go_on.wait()
+        await write(row)
+
+    monkeypatch.setattr(browser.targets._journal, "opened", slowly)
+    opened: list[Tab] = []
+
+    async def another() -> None:
+        opened.append(await browser.targets.open_tab(caller))
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(another)
+            await writing.wait()
+            group.start_soon(another)
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+    finally:
+        browser.targets._seats -= opening
+    assert len(opened) == 2
 
 
 async def test_all_sandboxes_together_have_a_limit_too(browser: Browser, caller: Caller) -> None:
     sandbox = await browser.sandboxes.first(caller.owner)
-    browser.targets._opening["elsewhere"] = MAX_TABS - len(browser.targets)
+    opening = {Seat("elsewhere") for _ in range(MAX_TABS - len(browser.targets))}
+    browser.targets._seats |= opening
     try:
         with pytest.raises(Precondition) as caught:
             await browser.targets.open_tab(caller, sandbox.sandbox_id)
     finally:
-        del browser.targets._opening["elsewhere"]
+        browser.targets._seats -= opening
     assert (caught.value.reason_code, "200 tabs" in caught.value.message) == ("tab.limit_reached", True)
 
 

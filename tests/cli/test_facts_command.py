@@ -2,10 +2,12 @@
 
 import json
 
+import pytest
 from cli_kit import NOW_MS, Folder, nova
 from sqlalchemy import update
 
-from nova_mcp.facts import store
+from nova_mcp.cli import facts
+from nova_mcp.facts import endings, store
 from nova_mcp.facts.model import Observation, Page, Scope
 from nova_mcp.facts.rules import canonical
 from nova_mcp.facts.tables import fact
@@ -30,9 +32,22 @@ def test_current_facts_are_listed_and_history_on_request(folder: Folder) -> None
     assert "\x1b" not in shown
     assert '"free"' in nova("facts", "--history", "--data-dir", folder.path).stdout
     assert "shop.plan" not in nova("facts", "--service", "else.test", "--data-dir", folder.path).stdout
-    folder.db.write_sync(store.close_target, "tab_1", NOW_MS)
+    folder.db.write_sync(endings.close_target, "tab_1", NOW_MS)
     assert "shop.plan" not in nova("facts", "--data-dir", folder.path).stdout
     assert "shop.plan" in nova("facts", "--closed", "--data-dir", folder.path).stdout
+
+
+def test_a_list_that_was_cut_says_so(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "LISTED", 2)
+    for key in ("shop.a", "shop.b"):
+        note(folder, 1, key=key)
+    assert "Only the first" not in nova("facts", "--data-dir", folder.path).stderr
+    note(folder, 1, key="shop.c")
+    told = nova("facts", "--data-dir", folder.path)
+    assert "Only the first 2 facts are shown" in told.stderr
+    assert ("shop.b" in told.stdout, "shop.c" in told.stdout) == (True, False)
+    cut = nova("facts", "--json", "--data-dir", folder.path)
+    assert len(json.loads(cut.stdout)["facts"]) == 2
 
 
 def test_programs_get_everything(folder: Folder) -> None:

@@ -13,6 +13,8 @@ from nova_mcp.browser.target_journal import MemoryJournal
 from nova_mcp.clock import CallId, Ports
 from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.facts.policies import load_policies
+from nova_mcp.journal.keeper import Journal
+from nova_mcp.journal.statistician import Statistician
 from nova_mcp.observation.model import CallRecord, ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -114,6 +116,8 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                 browser,
                 Memory(
                     Verifier(db, recorder, ports, Coordinator(clock), Goals(db, ports)),
+                    Journal(db, ports),
+                    Statistician(db, clock),
                     FactKeeper(db, clock, policies=load_policies(tmp_path)),
                 ),
                 SecretStore(tmp_path),

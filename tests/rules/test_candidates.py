@@ -52,7 +52,14 @@ def after(found: Candidate, *events: PageEvent) -> Candidate:
 
 
 @pytest.mark.parametrize(
-    "same", ["codes are  digits", " Codes are digits. ", "CODES ARE DIGITS!", "Codes\u00a0are digits"]
+    "same",
+    [
+        "codes are  digits",
+        " Codes are digits. ",
+        "CODES ARE DIGITS!",
+        "Codes\u00a0are digits",
+        "Co\u200bdes are\ufeff digits",
+    ],
 )
 def test_spellings_of_one_sentence_are_one_claim(same: str) -> None:
     assert candidate_key("h", " Desk ", same) == candidate_key("h", "desk", "Codes are digits.")
@@ -79,7 +86,7 @@ def test_names_have_their_form(host: str, component: str, claim: str) -> None:
 
 def test_a_new_candidate_comes_from_the_call_before_it() -> None:
     found = raised(wish(), event("success", 900), 1_000)
-    assert (found.source_event_id, found.source_succeeded, found.event_key) == ("call-900", True, "key")
+    assert (found.source_event_id, found.source_verdict, found.event_key) == ("call-900", "success", "key")
     assert (found.sessions, found.verified_at_ms, found.resolution_event_id) == (("s1",), None, None)
     assert raised(wish(status="verified"), None, 1_000).verified_at_ms == 1_000
 
@@ -135,6 +142,33 @@ def test_a_success_after_a_failure_is_a_recovery() -> None:
     assert after(found, event("failure", 1_500), event(at_ms=2_000)).recovered
 
 
+def test_a_success_after_a_call_that_proved_nothing_is_no_recovery() -> None:
+    found = raised(wish(), event("neutral", 900), 1_000)
+    well = after(found, event(at_ms=2_000))
+    assert (well.recovered, well.resolution_event_id) == (False, "call-2000")
+
+
+def test_a_claim_made_again_after_an_act_rests_on_the_act_and_not_on_a_look() -> None:
+    look = PageEvent("look", "look-key", "neutral", "s1", 900)
+    found = raised(wish(), look, 1_000)
+    again = repeated(found, wish(), event(at_ms=2_000, session="s2"), 2_100)
+    assert (again.source_event_id, again.source_verdict, again.event_key) == ("call-2000", "success", "key")
+    assert again.sessions == ("s2",)
+    assert repeated(again, wish(), look, 3_000).source_event_id == "call-2000"
+    failed = PageEvent("refuted", "other-key", "failure", "s1", 4_000)
+    assert repeated(again, wish(), failed, 4_000).event_key == "key"
+    assert repeated(found, wish(), replace(look, call_id="later"), 5_000).source_event_id == "look"
+
+
+def test_saying_that_it_holds_does_not_undo_the_failure_before() -> None:
+    found = after(raised(wish(confidence=1.0), event(at_ms=900), 1_000), event(at_ms=2_000), event("failure", 3_000))
+    boast = repeated(found, wish(status="verified", confidence=1.0), None, 4_000)
+    assert boast.status == "verified"
+    assert evidence_score(boast) >= PROMOTABLE_SCORE
+    assert not promotable(weighed(boast))
+    assert promotable(weighed(after(boast, event("success", 5_000))))
+
+
 def test_two_failures_in_a_row_disprove_and_a_success_between_them_does_not() -> None:
     found = raised(wish(status="verified"), event(at_ms=900), 1_000)
     split = after(found, event("failure", 2_000), event("neutral", 2_500), event("success", 3_000))
@@ -184,7 +218,9 @@ BARE = raised(wish(confidence=0.0), None, 0)
         ({"resolution_event_id": "c"}, 0.35),
         ({"verified_at_ms": 1}, 0.0),
         ({"verified_at_ms": 1, "source_event_id": "c"}, 0.35),
-        ({"verified_at_ms": 1, "source_event_id": "c", "source_succeeded": True}, 0.6),
+        ({"verified_at_ms": 1, "source_event_id": "c", "source_verdict": "success"}, 0.6),
+        ({"verified_at_ms": 1, "source_event_id": "c", "source_verdict": "neutral"}, 0.35),
+        ({"verified_at_ms": 1, "source_event_id": "c", "source_verdict": "failure"}, 0.35),
         ({"verified_at_ms": 1, "resolution_event_id": "c"}, 0.6),
         ({"high_signal": True}, 0.3),
         ({"recovered": True}, 0.2),

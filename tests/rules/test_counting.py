@@ -299,6 +299,7 @@ def a_reading(window: dict[str, tuple[int, int]] | None = None, totals: dict[str
     return Reading(
         window=dict.fromkeys(_PLAIN, (0, 0)) | (window or {}),
         totals=dict.fromkeys((*_TOTALS, *_STANDINGS), 0) | (totals or {}),
+        chosen=dict.fromkeys(_STANDINGS, 0),
         components=(),
         skip_reasons=(),
         outbox=OutboxState(),

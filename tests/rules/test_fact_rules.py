@@ -26,8 +26,19 @@ from nova_mcp.facts.model import (
 )
 from nova_mcp.facts.policies import Lacking, Policy, demanded, lacking, load_policies
 from nova_mcp.facts.replay import rebuilt
-from nova_mcp.facts.rules import RELEVANT, canonical, decide, fit, hint, is_stale, result_of, usable, worth_noting
-from nova_mcp.facts.sensitive import sensitive_reason, sensitive_text
+from nova_mcp.facts.rules import (
+    RELEVANT,
+    canonical,
+    decide,
+    doubted,
+    fit,
+    hint,
+    is_stale,
+    result_of,
+    usable,
+    worth_noting,
+)
+from nova_mcp.facts.sensitive import sensitive_key, sensitive_reason, sensitive_text
 from nova_mcp.facts.services import service_of, well_known
 from nova_mcp.facts.vocabulary import SIGNALS, Signal, key_problem, near, value_problem, value_warning
 
@@ -126,8 +137,7 @@ KEEPING = [
     (seen(), seen("b", at=NOW + FRESH_MS)),
     (seen(certainty="certain"), seen("b", "certain")),
     (seen(certainty="certain"), seen("b", page=THERE)),
-    (seen(certainty="likely"), seen("b", "certain", source="system")),
-    (seen(certainty="tentative"), seen("b", "certain", source="system", at=NOW + 10 * FRESH_MS)),
+    (seen(source="system"), seen("b", source="system")),
 ]
 
 
@@ -139,6 +149,15 @@ def test_rule_5_everything_else_only_casts_doubt(old, new):
     doubted = decision.fact
     assert (doubted.state, doubted.contradictions, doubted.value) == ("conflicted", 1, fact.value)
     assert doubted.last_observed_at_ms == fact.last_observed_at_ms
+
+
+@pytest.mark.parametrize("certainty", list(CONFIDENCE))
+@pytest.mark.parametrize("at", [NOW, NOW + 10 * FRESH_MS])
+def test_what_nova_sees_otherwise_leaves_an_agents_fact_as_it_is(certainty, at):
+    fact = after(seen(certainty=certainty))
+    assert decide(fact, seen("b", "certain", source="system", at=at, page=THERE)) == OnlyObserved(fact)
+    confirmed = after(seen(), seen(source="system", call="c2"))
+    assert (confirmed.state, confirmed.source, confirmed.confidence) == ("confirmed", "agent", 750)
 
 
 @given(st.lists(observations, min_size=1, max_size=30))
@@ -169,7 +188,7 @@ def test_what_an_agent_stands_for_is_replaced_by_agents_only(stream):
         held = current.get(one.key)
         decision = decide(held, one)
         if one.source == "system" and held is not None and held.source == "agent":
-            assert not isinstance(decision, Replaced)
+            assert isinstance(decision, Agreed) or decision == OnlyObserved(held)
         current[one.key] = decision.fact
 
 
@@ -291,7 +310,28 @@ def test_what_was_just_said_is_not_said_again():
     ],
 )
 def test_other_words_for_it_are_no_contradiction(key, held, noticed, worth):
-    assert worth_noting(after(seen(held, key=key)), seen(noticed, key=key, source="system")) is worth
+    ours, theirs = after(seen(held, key=key, source="system")), after(seen(held, key=key))
+    assert worth_noting(ours, seen(noticed, key=key, source="system")) is worth
+    assert not worth_noting(theirs, seen(noticed, key=key, source="system"))
+    sighted = {key: canonical(noticed)}
+    assert doubted({key: theirs}, sighted, "h1", NOW) == ((key,) if worth else ())
+    assert doubted({key: ours}, sighted, "h1", NOW) == ()
+    assert doubted({}, sighted, "h1", NOW) == ()
+
+
+def test_only_a_fact_that_still_counts_is_doubted():
+    told = {"core.login_state": after(seen("logged_in", key="core.login_state"))}
+    assert doubted(told, {"core.login_state": '"logged_out"'}, "h2", NOW + FRESH_MS) == ("core.login_state",)
+    assert doubted(told, {"core.login_state": '"logged_out"'}, "h1", NOW + FRESH_MS + 1) == ()
+    assert doubted(told, {"core.login_state": '"logged_in"'}, "h1", NOW) == ()
+
+
+def test_a_conflict_that_nova_cannot_settle_is_not_fed_on_every_look():
+    torn = after(seen("dark", "certain", key="core.ui.theme"), seen("light", "certain", key="core.ui.theme", call="c2"))
+    again = seen("dark", key="core.ui.theme", source="system", call="c3", at=NOW + 59_999)
+    assert torn.state == "conflicted"
+    assert not worth_noting(torn, again)
+    assert worth_noting(torn, replace(again, observed_at_ms=NOW + 60_000))
 
 
 # -- vocabulary
@@ -344,6 +384,45 @@ SECRETS = [
     ("core.plan.label", "xoxb-123456789012-abcdefghij"),
     ("shop.map", {"aZ3kQ9xW1bN7vT5mR2pL8sD4": 1}),
     ("shop.note", {"token": "f00ba4"}),
+    # names of objects, whatever stands under them
+    ("shop.map", {"aZ3kQ9xW1bN7vT5mR2pL8sD4": "x"}),
+    ("shop.map", {"ghp_0123456789abcdefABCDEF0123456789": {}}),
+    ("shop.map", [{"ghp_0123456789abcdefABCDEF0123456789": {"a": True}}]),
+    ("shop.map", {"4111 1111 1111 1111": "visa"}),
+    # a telling name further up, or beside
+    ("shop.state", {"password": {"value": "hunter2"}}),
+    ("shop.password.value", "hunter2"),
+    ("shop.passwords", ["hunter2"]),
+    ("shop.user_password_plain", "hunter2"),
+    ("shop.access_token_value", "abc123"),
+    ("shop.fields", [{"label": "Password", "value": "letmein"}]),
+    ("shop.fields", {"name": "pin", "value": 4821}),
+    ("shop.pin", 1234.0),
+    ("shop.session_id", "abc123def"),
+    ("shop.cookie", "sid=abc123; theme=dark"),
+    ("shop.authorization", "Basic dXNlcjpwYXNz"),
+    # cards as pages print them
+    ("shop.note", "Paid with 4111 1111 1111 1111."),
+    ("shop.note", "4111\u00a01111\u00a01111\u00a01111"),
+    ("shop.note", "4111 – 1111 – 1111 – 1111"),
+    ("shop.note", "4111 1111 1111 1111 12/29"),
+    ("shop.note", "3782 822463 10005"),
+    ("shop.card", 4111111111111111.0),
+    ("shop.account", "DE89 3704 0044 0532 0130 00"),
+    ("shop.note", "IBAN GB29NWBK60161331926819 EUR."),
+    # said in words
+    ("shop.note", "password=letmein"),
+    ("shop.note", "Das Kennwort lautet geheim99"),
+    ("shop.note", "PIN: 4821"),
+    ("shop.note", "CVV 123"),
+    ("shop.note", "Authorization: Basic dXNlcjpwYXNz"),
+    ("shop.note", "https://ada:s3cr3t@shop.test/"),
+    ("shop.note", "https://k3j9x7q2m5z8w1v4p6t0r2n5@shop.test/"),
+    ("shop.note", "-----BEGIN PGP PRIVATE KEY BLOCK-----"),
+    ("shop.note", "xapp-1-A111-222-abcdef0123"),
+    ("shop.note", "sk-svcacct-abcdefghijklmnopqrs"),
+    ("shop.note", "dop_v1_" + "0a1b2c3d" * 8),
+    ("shop.note", "k3j9x7q2m5z8w1v4p6t0r2n5"),
 ]
 HARMLESS = [
     ("core.model.active", "gpt-4o-mini-2024-07-18"),
@@ -369,17 +448,45 @@ HARMLESS = [
     ("shop.order", "1234567890123456"),
     ("shop.order", 4111111111111112),
     ("shop.time", 1790000000000),
+    ("shop.big", 1.7976931348623157e308),
+    ("shop.digits", "31415926535897932384626433832795028841"),
     ("shop.url", "https://shop.example/orders/2024/invoice-000123456789.pdf?page=2"),
     ("shop.iso", "2026-11-16T08:25:31.123Z"),
     ("shop.phone", "+49 170 1234567"),
     ("shop.price", "1.299.000,00 EUR"),
     ("shop.version", "v1.2.3-beta.4+build.567"),
     ("core.account.email", "ada.lovelace+newsletter2026@example.org"),
+    ("core.account.email", "x9k2m4n7p1q8r5s3t6@relay.example.org"),
     ("shop.sku", "ABC-12345-XYZ-67890-DE"),
     ("shop.note", "Password: required"),
     ("shop.note", "the password is shown as dots"),
     ("shop.window", "iPhone15ProMax256GB"),
     ("shop.route", "/projects/my_first_project_2026/settings/members"),
+    ("shop.route", "/api/v1/users/42/orders/7/items"),
+    ("shop.url", "https://x.test/a/b1/c2/d3/e4/f5/g6"),
+    ("core.page.type", "order_2024_q3_v2_list"),
+    ("shop.flag", "feature_flag_v2_2024_q3_rollout"),
+    ("shop.file", "Rechnung_2026-11-16_Kunde_4711_v2_final.pdf"),
+    ("shop.phone", "+49 1511 2345678"),
+    ("shop.phone", "+4111111111111111"),
+    ("shop.isbn", "978-3-16-148410-0"),
+    ("shop.ulid", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+    ("shop.dates", "2026-11-16 2026-11-17 2026-11-18"),
+    ("shop.password", "not set"),
+    ("shop.password", "Nicht gesetzt"),
+    ("shop.password", "last changed 3 days ago"),
+    ("shop.api_key", "not configured"),
+    ("shop.tokens", 128000),
+    ("shop.cookies", {"necessary": True, "marketing": "rejected", "count": 12}),
+    ("shop.rules", {"password": {"min_length": 8, "strength": "weak"}}),
+    ("shop.fields", {"label": "Password", "value": ""}),
+    ("shop.note", "Password: 8-20 characters"),
+    ("shop.note", "The OTP is 6-digit"),
+    ("shop.note", "Die Seite zeigt den Kontonamen; das Kennwort ist ausgeblendet."),
+    ("shop.window", "Windows11Pro64BitVersion23H2Build22631"),
+    ("core.models.available", ["GPT-5.1-Codex-Max", "Mixtral-8x22B-Instruct-v0.1", "Qwen3-235B-A22B-Thinking-2507"]),
+    ("core.model.active", "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf"),
+    ("core.account.display_name", "Dr. Käthe Müller-Lüdenscheidt"),
 ]
 
 
@@ -393,6 +500,19 @@ def test_secrets_are_known_by_their_look(key, value):
 @pytest.mark.parametrize(("key", "value"), HARMLESS)
 def test_names_sentences_and_numbers_are_no_secrets(key, value):
     assert sensitive_reason(key, value) is None
+
+
+@pytest.mark.parametrize(
+    "key", ["shop.a9f86d081884c7d659a2feaa0c55ad015", "shop.fin_0123456789abcdef", "x.ok.ghp_abcdefghijklmnopqrstuv"]
+)
+def test_a_key_can_be_a_secret_itself(key):
+    assert sensitive_key(key) is not None
+    assert key.rpartition(".")[2] not in (sensitive_key(key) or "")
+
+
+def test_ordinary_keys_are_no_secrets():
+    for key in (*SIGNALS, "shop.cart.items", "x." + "y" * 126, "shop.password", "shop.slot_12_a1_b2_c3"):
+        assert sensitive_key(key) is None
 
 
 @given(
@@ -428,7 +548,8 @@ def test_capabilities_say_no_only_where_the_fact_is_exhaustive():
     assert compile_capabilities({"core.login_state": "who knows"}) == {}
     assert compile_capabilities({"core.plan.label": "Claude Pro (yearly)"}) == {"can_use_pro": True}
     assert compile_capabilities({"core.plan.label": "Free", "core.plan.tier": "free"}) == {}
-    assert compile_capabilities({"core.plan.label": "Improved"}) == {}
+    for label in ("Improved", "Plus", "Free – upgrade to Pro", "Try Max for a month", "Pro (expired)", "No Team plan"):
+        assert compile_capabilities({"core.plan.label": label}) == {}
     assert compile_capabilities({"core.subscription.active": False}) == {"has_subscription": False}
     assert compile_capabilities({"core.models.available": ["a"]}) == {}
     assert compile_capabilities({"shop.anything": "pro"}) == {}
@@ -495,6 +616,12 @@ def test_the_first_demand_that_fits_decides_and_reading_is_never_asked():
     assert lacking(rules[0], "github", {}) is None
     assert lacking(rules[1], "gitlab", {"is_authenticated": True}) is None
     assert lacking(rules[1], "gitlab", {"is_authenticated": False}) == Lacking("gitlab", "is_authenticated", "block")
+
+
+def test_a_service_may_be_named_by_its_host():
+    assert policy(service="GitHub.com") == policy()
+    assert policy(service="chat.openai.com").service == "chatgpt"
+    assert policy(service="Shop.Example").service == "shop.example"
 
 
 @pytest.mark.parametrize(

@@ -177,3 +177,11 @@ def test_only_a_gate_on_trial_is_counted_on_the_record() -> None:
     warned = Notice("setup.shared_agent_id", "warned", "a")
     trial = Notice("safety.perceive_first", "shadow_blocked", "b")
     assert (shadow_gate([]), shadow_gate([warned]), shadow_gate([warned, trial])) == (None, None, trial.gate_id)
+
+
+def test_a_demand_that_only_warns_never_blocks() -> None:
+    lacking = Lacking("github", "is_authenticated", "warn")
+    verdict = admit(ALL_GATES, facts(lacking=lacking), EVERYTHING_BLOCKS)
+    assert isinstance(verdict, Admitted)
+    assert [(notice.gate_id, notice.status) for notice in verdict.notices] == [("policy.capability", "warned")]
+    assert "is_authenticated" in verdict.notices[0].message

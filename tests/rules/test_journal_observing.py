@@ -1,12 +1,14 @@
 """What calls teach: only what really reached a page that nobody tampered with, and the same thing only once."""
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nova_mcp.browser.targets import Tab
 from nova_mcp.journal.evidence import Observation
 from nova_mcp.journal.observing import (
     PAYLOAD_BYTES,
@@ -33,6 +35,8 @@ from nova_mcp.observation.model import (
     Signals,
     Touched,
 )
+from nova_mcp.pipeline.envelope import Envelope
+from nova_mcp.tools.context import Evidence
 
 DESK = PageState("tab_1", "A", "https://shop.test:8443/desk", "shop.test:8443/desk", 3)
 DONE = PageState("tab_1", "A", "https://other.test/done", "other.test/done", 4)
@@ -232,28 +236,31 @@ def test_a_report_counts_as_far_as_a_call_backs_it(told: Any, kind: str, outcome
 
 def test_a_payload_is_bounded() -> None:
     big = Observation("action_success", 1, payload={"x": "y" * PAYLOAD_BYTES})
-    assert payload_text(big) == '{"omittedBytes": 65544}'
+    assert payload_text(big) == '{"omittedBytes":65544}'
 
 
 # -- what calls say about claims
 
 
+@pytest.mark.parametrize("effect", ["read", "navigate"])
+@pytest.mark.parametrize(("kind", "code"), [("ok", None), ("partial", None), ("failed", -32004), ("failed", -32002)])
+def test_looks_and_navigations_prove_nothing(effect: Effect, kind: OutcomeKind, code: int | None) -> None:
+    record = call("read_text", effect=effect, outcome=CallOutcome(kind, code), signals=Signals())
+    assert is_evidence(record)
+    assert verdict_of(record) == "neutral"
+
+
 @pytest.mark.parametrize(
-    ("effect", "kind", "code", "verdict"),
+    ("signals", "verdict"),
     [
-        ("read", "ok", None, "success"),
-        ("read", "partial", None, "neutral"),
-        ("read", "failed", -32004, "failure"),
-        ("read", "failed", -32002, "neutral"),
-        ("navigate", "ok", None, "success"),
-        ("navigate", "failed", -32002, "failure"),
+        (Signals(high_signal=True), "success"),
+        (Signals(telemetry="confirmed"), "success"),
+        (Signals(telemetry="refuted"), "failure"),
+        (Signals(telemetry="claimed"), "neutral"),
     ],
 )
-def test_looks_and_navigations_speak_by_their_outcome(
-    effect: Effect, kind: OutcomeKind, code: int | None, verdict: str
-) -> None:
-    record = call("read_text", effect=effect, outcome=CallOutcome(kind, code), signals=Signals())
-    assert verdict_of(record) == verdict
+def test_reports_and_knowledge_speak_as_far_as_they_are_backed(signals: Signals, verdict: str) -> None:
+    assert verdict_of(call("telemetry_report", effect="write", signals=signals)) == verdict
 
 
 def test_an_act_speaks_only_once_it_is_proven() -> None:
@@ -344,3 +351,37 @@ def test_proof_by_use_counts_once_a_minute_per_phenomenon() -> None:
 def test_a_session_is_named_by_sixteen_hex_digits(call_id: str) -> None:
     assert len(session_id_for(call_id)) == 16
     assert int(session_id_for(call_id), 16) >= 0
+
+
+@pytest.mark.parametrize(
+    ("first", "scripted", "last", "tampered"),
+    [
+        (3, None, 3, False),
+        (3, 3, 3, True),
+        (3, 3, 5, True),
+        (3, 5, 5, True),
+        (3, 4, 5, True),
+        (3, 2, 5, False),
+        (None, 4, 4, True),
+        (None, 3, 4, False),
+    ],
+)
+def test_a_call_is_scripted_when_any_document_it_passed_was(
+    first: int | None, scripted: int | None, last: int, tampered: bool
+) -> None:
+    """A sequence may script a document that it comes to and leaves again."""
+    tab = SimpleNamespace(
+        target_id="tab_1", sandbox_id="A", url="https://shop.test/", page_epoch=last, scripted_epoch=scripted
+    )
+    envelope = Envelope(
+        call_id="c1",
+        caller=Caller("local", "ada", ServerId("s1")),
+        tool_name="nova.run_sequence",
+        arguments={},
+        started_at_ms=0,
+        started_mono_ms=0.0,
+        evidence=Evidence(tab=cast(Tab, tab), signals=Signals(high_signal=True)),
+        before=PageState("tab_1", page_epoch=first),
+    )
+    record = envelope.close(CallOutcome("ok", action_dispatched=True), 5.0, keep_raw_urls=False)
+    assert record.signals.scripted is tampered

@@ -13,6 +13,7 @@ from nova_mcp.redaction import (
     MAX_RESULT_BYTES,
     REDACTED,
     SecretFilter,
+    holds_card_number,
     is_card_number,
     is_sensitive_key,
     redact_arguments,
@@ -275,3 +276,19 @@ def test_a_claim_s_token_is_hidden_where_it_serves_as_a_key() -> None:
     token = "fin_" + "0a" * 24
     kept = json.dumps(redact_arguments({"payload": {token: {"inner": {token: 1}}}, token: True}, secrets={}))
     assert token not in kept
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("Pay with 4111 1111 1111 1111 here.", True),
+        ("Room 12 4111 1111 1111 1111", True),
+        ("since 2024 4111-1111-1111-1111, 7", True),
+        ("4111111111111111", True),
+        ("order 4111 1111 1111 1112", False),
+        ("94111111111111111", False),
+        ("tab 12 of 2024", False),
+    ],
+)
+def test_a_card_number_is_found_beside_other_numbers(text: str, held: bool) -> None:
+    assert holds_card_number(text) is held

@@ -34,6 +34,8 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "guarded_switch_sandbox": {"workspace": "x"},
     "hover": {"selector": "#go"},
     "input_key": {"key": "Enter"},
+    "memory_add_candidate": {"targetId": "tab_1", "component": "consent", "claim": "It closes."},
+    "memory_stats": {},
     "navigate": {"url": "http://127.0.0.1/"},
     "ok_facts": {},
     "ok_observe": {"claims": [{"signalKey": "core.ui.theme", "value": "dark"}]},
@@ -128,7 +130,7 @@ def text_of(name: str, length: int) -> str:
 
 def edges() -> Iterator[Any]:
     for spec, name, arm in arguments():
-        if arm.get("type") == "integer":
+        if arm.get("type") in ("integer", "number"):
             inside = [arm[key] for key in ("minimum", "maximum") if key in arm]
             outside = [arm[key] + step for key, step in (("minimum", -1), ("maximum", 1)) if key in arm]
         elif arm.get("type") == "string" and "enum" not in arm and "pattern" not in arm:
@@ -148,6 +150,8 @@ def edges() -> Iterator[Any]:
 
 WRONG_TYPES: dict[str, list[Any]] = {
     "integer": ["5", 1.5, True, [], {}, math.nan],
+    # A number in a string is taken where a number is meant, and only there.
+    "number": ["five", True, [], {}, math.nan, math.inf],
     "string": [5, True, [], {}, math.nan],
     "boolean": ["true", 1, 0, [], {}],
     "object": ["x", 5, []],

@@ -245,7 +245,7 @@ async def test_guard_required_fields_are_required(ada: Worker, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["component", "claim"])
-@pytest.mark.parametrize("blank", ["", "   ", "\t\n "])
+@pytest.mark.parametrize("blank", ["", "   ", "\t\n ", "\u200b\u2060"])
 async def test_guard_blank_words_are_empty_words(ada: Worker, name: str, blank: str) -> None:
     refused(await ada.add(**{name: blank}), -32602, "invalid_params")
 
@@ -266,7 +266,9 @@ async def test_guard_a_status_is_one_of_three(ada: Worker, status: Any) -> None:
     refused(await ada.add(status=status), -32602, "invalid_params")
 
 
-@pytest.mark.parametrize("confidence", [-0.01, 1.01, "1.5", "-1", "NaN", "inf", "Infinity", "1e999", "", "half", True])
+@pytest.mark.parametrize(
+    "confidence", [-0.01, 1.01, "1.5", "-1", "NaN", "inf", "Infinity", "1e999", "", "half", "\u0661", True]
+)
 async def test_guard_a_confidence_is_finite_and_between_zero_and_one(ada: Worker, confidence: Any) -> None:
     refused(await ada.add(confidence=confidence), -32602, "invalid_params")
 
@@ -282,13 +284,14 @@ async def test_guard_finalize_stats_that_are_no_object_are_refused(ada: Worker) 
 
 
 async def test_a_claim_with_a_secret_in_it_is_refused_and_kept_nowhere(ada: Worker) -> None:
-    for words in (f"The code is {SECRET}.", f"Ask for {ada.token}.", "Pay with 4111 1111 1111 1111 here."):
-        refused(await ada.add(claim=words), -32602, "invalid_params")
+    card, key = "4111 1111 1111 1111", "sk-live-9Qw7Er5Ty3Ui1Op8As6Df4"
+    for unspeakable in (SECRET, ada.token, card, f"12 {card}", key, "password: hunter22"):
+        refused(await ada.add(claim=f"The site wants {unspeakable} here."), -32602, "invalid_params")
     refused(await ada.add(component=SECRET), -32602, "invalid_params")
     assert await ada.kept() == []
     kept = b"".join(path.read_bytes() for path in ada.server.data_dir.glob("nova.db*"))
-    assert SECRET.encode() not in kept
-    assert ada.token.encode() not in kept
+    for gone in (SECRET, ada.token, card, key, "hunter22"):
+        assert gone.encode() not in kept
 
 
 # -- contract rows
@@ -386,6 +389,16 @@ async def test_state_verified_without_evidence_stays_weak(server: Server, ada: W
         assert (await other.release())["finalizeReasonCode"] == "evidence_below_threshold"
     finally:
         await ada.call("tab_close", targetId=other.tab)
+
+
+async def test_looking_again_does_not_prove_what_an_agent_claims(ada: Worker) -> None:
+    body = await ada.note(status="verified", confidence=1.0)
+    for tool, more in (("perceive", {}), ("read_text", {}), ("reload", {}), ("perceive", {})):
+        assert (await ada.call(tool, targetId=ada.tab, **more))["ok"]
+    (row,) = await ada.kept()
+    assert (row["status"], row["source_verdict"], row["resolution_event_id"]) == ("verified", "neutral", None)
+    assert strength(await ada.server.score(body["candidateId"])) == "weak"
+    assert (await ada.release())["finalizeReasonCode"] == "evidence_below_threshold"
 
 
 async def test_state_disproven_two_failures_in_a_row_speak_against_a_claim(ada: Worker) -> None:

@@ -10,7 +10,7 @@ from loop_kit import Agent, Shop, agent_on, shop
 from real_kit import text_of
 from sqlalchemy import Connection, insert, update
 
-from nova_mcp.journal.counters import LABELS_PER_HOUR, bump
+from nova_mcp.journal.counters import LABELS_PER_DAY, bump
 from nova_mcp.journal.counting import (
     HOUR_MS,
     CandidateStand,
@@ -95,8 +95,8 @@ def in_store(agent: Agent, change: Callable[[Connection], object]) -> None:
         db.write_sync(change)
 
 
-def put(agent: Agent, *tallies: Tally) -> None:
-    in_store(agent, lambda conn: bump(conn, "somebody", sum(tallies, Tally())))
+def put(agent: Agent, *tallies: Tally, principal: str = "local") -> None:
+    in_store(agent, lambda conn: bump(conn, "somebody", sum(tallies, Tally()), principal=principal))
 
 
 def queue(agent: Agent, state: str, *, number: int, age_ms: int = 0) -> None:
@@ -301,28 +301,42 @@ async def test_a_component_filter_filters_candidates_and_curation_and_nothing_el
         of_observations(now, 3),
         *(candidate(name, "verified", at=now) for name in ("consent", "consent", "other")),
         of_curated("consent", now),
+        candidate("other", at=now),
         of_curated("other", now),
         of_decision(Decision("commit", "auto"), now),
     )
+    # The first call is the one that the rate of the others is about.
+    await stats(fresh)
     everything = await stats(fresh)
     filtered = await stats(fresh, componentFilter="CONSENT")
     lcj = filtered["lcj"]
     assert (lcj["candidatesTotal"], lcj["candidatesWindow"], lcj["candidatesVerified"]) == (2, 2, 2)
     assert (lcj["curatedTotal"], lcj["curatedWindow"], lcj["observationsTotal"]) == (1, 1, 3)
     assert lcj["topComponentsWindow"] == [{"component": "consent", "candidates": 2}]
-    assert filtered["finalize"] == everything["finalize"]
+    assert (filtered["finalize"], filtered["kpis"]) == (everything["finalize"], everything["kpis"])
     assert {name: filtered[name] for name in RUNTIME} == {name: everything[name] for name in RUNTIME}
     nothing = (await stats(fresh, componentFilter="unheard-of"))["lcj"]
     assert (nothing["candidatesTotal"], nothing["candidatesWindow"], nothing["topComponentsWindow"]) == (0, 0, [])
 
 
-async def test_a_filter_finds_a_component_that_came_after_an_hours_list_was_full(fresh: Agent) -> None:
+async def test_a_filter_finds_a_component_that_came_after_a_days_list_was_full(fresh: Agent) -> None:
     now = fresh.clock.now_ms()
-    put(fresh, *(candidate(f"part-{number}", at=now) for number in range(LABELS_PER_HOUR)))
+    put(fresh, *(candidate(f"part-{number}", at=now) for number in range(LABELS_PER_DAY)))
     put(fresh, candidate("latecomer", at=now), candidate("latecomer", at=now))
     assert (await stats(fresh, componentFilter="latecomer"))["lcj"]["candidatesWindow"] == 2
     listed = (await stats(fresh))["lcj"]["topComponentsWindow"]
     assert listed[0] == {"component": "(other)", "candidates": 2}
+
+
+async def test_labels_of_others_are_not_shown_and_cannot_be_asked_for(fresh: Agent) -> None:
+    now = fresh.clock.now_ms()
+    secret = candidate("payroll-export", "verified", at=now) + of_decision(Decision("skip", "caller", "by ada"), now)
+    put(fresh, secret, principal="somebody-else")
+    body = await stats(fresh)
+    assert (body["lcj"]["candidatesTotal"], body["finalize"]["skipsWindow"]) == (1, 1)
+    assert (body["lcj"]["topComponentsWindow"], body["finalize"]["skipReasonsWindow"]) == ([], [])
+    asked = (await stats(fresh, componentFilter="payroll-export"))["lcj"]
+    assert (asked["candidatesTotal"], asked["candidatesVerified"], asked["candidatesWindow"]) == (0, 0, 0)
 
 
 # -- finalize and outbox
@@ -418,7 +432,7 @@ def site() -> Iterator[Shop]:
 async def test_real_calls_move_the_runtime_signals(fresh: Agent, site: Shop) -> None:
     await fresh.call("tab_new", url=site.url("/long"))
     await fresh.call("perceive")
-    await fresh.call("scroll_smart", direction="down")
+    await fresh.call("scroll_smart", to="next")
     await fresh.call("capture_screenshot")
     await fresh.call("dismiss_blockers")
     await fresh.call("click_selector", selector="#nowhere", timeoutMs=100, waitForNavigation=True)

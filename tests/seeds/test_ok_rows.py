@@ -411,11 +411,15 @@ async def test_perception_id_groups_and_is_optional(page: Page, given: Any) -> N
     assert (await page.observe(claim("core.ui.theme", "dark"), **given))["accepted"] == 1
 
 
-async def test_a_perception_of_another_tab_is_told(page: Page) -> None:
+async def test_a_perception_of_another_tab_or_page_is_told(page: Page) -> None:
     told = await page.observe(claim("core.ui.theme", "dark"), perceptionId="tab_999.p1")
     assert "tab_999" in told["warnings"][0]
     own = (await page.perceive())["perceptionId"]
     assert (await page.observe(claim("core.ui.theme", "dark"), perceptionId=own))["warnings"] is None
+    await page.go("/other")
+    moved = await page.observe(claim("core.ui.theme", "dark"), perceptionId=own)
+    assert (moved["accepted"], len(moved["warnings"])) == (1, 1)
+    assert f"{page.tab} has moved on since that perceptionId" in moved["warnings"][0]
 
 
 @pytest.mark.parametrize(("certainty", "confidence"), [("certain", 0.95), ("likely", 0.75), ("tentative", 0.5)])
@@ -623,15 +627,28 @@ async def test_a_login_page_is_known_as_one(page: Page) -> None:
     assert await page.hints() is None
 
 
-async def test_what_nova_sees_never_overwrites_an_agents_fact_but_doubts_it(page: Page) -> None:
+async def test_what_nova_sees_otherwise_is_a_warning_and_an_agents_fact_stays_as_it_is(page: Page) -> None:
     await page.go("/login")
-    await page.observe(claim("core.login_state", "logged_in", "tentative"), claim("core.ui.language", "English"))
-    await page.perceive()
-    found = await page.fact("core.login_state")
-    assert (found["value"], found["state"], found["contradictions"]) == ("logged_in", "conflicted", 1)
+    await page.observe(claim("core.login_state", "logged_in"), claim("core.ui.language", "English"))
+    before, kept = await page.fact("core.login_state"), len(await page.stored(fact_observation))
+    for _ in range(3):
+        answer = await page.server.client.call_tool("nova.perceive", {"targetId": page.tab, "maxTokens": 400})
+        body, text = answer.structured_content, text_of(answer)
+        assert body is not None
+        (warning,) = body["warnings"]
+        assert warning.startswith('core.login_state="logged_in" was reported, but to Nova the page looks logged_out')
+        assert f"ok: {warning}" in text
+        assert estimate_tokens(text) <= 400
+        assert body["budget"]["maxTokens"] == 400
+    assert await page.fact("core.login_state") == before
     assert (await page.fact("core.ui.language"))["state"] == "fresh"
+    system = (await page.stored(fact_observation))[kept:]
+    assert "core.login_state" not in {row["signal_key"] for row in system}
+    assert (await page.facts())["capabilities"]["is_authenticated"] is True
     page.later(6 * MINUTE)
-    await page.perceive()
+    body = await page.perceive()
+    assert "warnings" not in body
+    assert "core.login_state" in body["okHints"]["missingOrStaleKeys"]
     assert (await page.fact("core.login_state"))["value"] == "logged_in"
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from nova_mcp.browser.journal import OpenedTarget, target_ended, target_journal, target_opened
-from nova_mcp.facts import store
+from nova_mcp.facts import endings, store
 from nova_mcp.facts.model import MOST_CUSTOM, Observation, Page, Scope
 from nova_mcp.facts.reader import FactFilter, listed
 from nova_mcp.facts.replay import replay
@@ -74,6 +74,18 @@ def test_closed_versions_are_never_edited(db):
     assert rows(db, fact, fact.c.version == 1) == before
 
 
+def test_what_nova_sees_otherwise_leaves_no_trace_on_an_agents_fact(db):
+    note(db, seen("logged_in", "core.login_state", certainty="tentative"))
+    before = rows(db, fact), rows(db, fact_observation), rows(db, fact_binding)
+    for number in range(3):
+        look = seen("logged_out", "core.login_state", call=f"d{number}", at=NOW + number * 10**7, source="system")
+        assert note(db, look) == ()
+    assert (rows(db, fact), rows(db, fact_observation), rows(db, fact_binding)) == before
+    note(db, seen("logged_in", "core.login_state", certainty="likely", call="e1", source="system"))
+    (held,) = db.read_sync(store.current_facts, SCOPE.binding_id).values()
+    assert (held.state, held.support, held.source) == ("confirmed", 2, "agent")
+
+
 def test_a_full_scope_takes_no_more_custom_keys(db):
     for start in range(0, MOST_CUSTOM, 100):
         note(db, *(seen(1, f"shop.k{number}") for number in range(start, start + 100)))
@@ -95,7 +107,7 @@ def test_a_target_that_ended_takes_nothing_more(db):
         opened = OpenedTarget(target_id, "A", "s1", "local", None, NOW)
         db.write_sync(target_opened, opened)
     note(db, seen("a"))
-    db.write_sync(store.target_ended, "tab_1", NOW + 5, "closed")
+    db.write_sync(endings.target_ended, "tab_1", NOW + 5, "closed")
     db.write_sync(target_ended, "tab_2", NOW + 5, "closed")
     assert note(db, seen("b", at=NOW + 6)) is None
     assert note(db, seen("b", at=NOW + 6), scope=Scope("tab_2", "A", "local", "shop.test")) is None
@@ -110,8 +122,8 @@ def test_what_a_dead_server_left_open_is_closed(db):
     note(db, seen("a"), scope=Scope("tab_2", "A", "local", "shop.test"))
     ended = update(target_journal).values(ended_at_ms=NOW + 1, end_reason="server_restart")
     db.write_sync(lambda conn: conn.execute(ended))
-    assert db.write_sync(store.close_ended_targets, NOW + 9) == 1
-    assert db.write_sync(store.close_ended_targets, NOW + 10) == 0
+    assert db.write_sync(endings.close_ended_targets, NOW + 9) == 1
+    assert db.write_sync(endings.close_ended_targets, NOW + 10) == 0
     assert {row.binding_id: row.valid_to_ms for row in rows(db, fact)} == {
         "tab_1/shop.test": NOW + 9,
         "tab_2/shop.test": None,
@@ -123,20 +135,20 @@ def test_a_deleted_sandbox_leaves_nothing_and_others_stay(db):
     for target, sandbox in (("tab_1", "A"), ("tab_2", "B"), ("tab_3", "B")):
         note(db, mail, scope=Scope(target, sandbox, "local", "shop.test"))
     note(db, seen("bob@x.org", "core.account.email"), scope=Scope("tab_4", "B", "local", "else.test"))
-    db.write_sync(store.target_ended, "tab_2", NOW, "closed")
-    db.write_sync(store.target_ended, "B", NOW, "sandbox_deleted")
+    db.write_sync(endings.target_ended, "tab_2", NOW, "closed")
+    db.write_sync(endings.target_ended, "B", NOW, "sandbox_deleted")
     for table in (fact_binding, fact, fact_observation):
         assert [row.binding_id for row in rows(db, table)] == ["tab_1/shop.test"]
     assert [row.service_key for row in rows(db, fact_account)] == ["shop.test"]
 
 
 def test_scopes_closed_long_ago_are_forgotten(db):
-    for target, closed in (("tab_1", NOW), ("tab_2", NOW + 5 * store.DAY_MS), ("tab_3", None)):
+    for target, closed in (("tab_1", NOW), ("tab_2", NOW + 5 * endings.DAY_MS), ("tab_3", None)):
         note(db, seen("a"), scope=Scope(target, "A", "local", "shop.test"))
         if closed is not None:
-            db.write_sync(store.close_target, target, closed)
-    chore = store.forgetting(3)
-    assert db.write_sync(chore, NOW + 4 * store.DAY_MS) == 1
+            db.write_sync(endings.close_target, target, closed)
+    chore = endings.forgetting(3)
+    assert db.write_sync(chore, NOW + 4 * endings.DAY_MS) == 1
     assert sorted(row.target_id for row in rows(db, fact_binding)) == ["tab_2", "tab_3"]
 
 
@@ -159,7 +171,7 @@ def test_listing_shows_current_facts_and_history_on_request(db):
     ]
     deep = db.read_sync(listed, FactFilter(target_id="tab_1", service_key="shop.test", history=True))
     assert [[old.value for old in one.history] for one in deep] == [[], ['"a"']]
-    db.write_sync(store.close_target, "tab_1", NOW)
+    db.write_sync(endings.close_target, "tab_1", NOW)
     assert db.read_sync(listed, FactFilter()) == []
     assert len(db.read_sync(listed, FactFilter(closed=True))) == 2
 
@@ -179,7 +191,7 @@ def test_a_random_history_replays_exactly_and_a_changed_fact_is_found(db):
             for _ in range(made.randrange(1, 4))
         ]
         note(db, *stream, scope=Scope(made.choice(["tab_1", "tab_2"]), "A", "local", "shop.test"))
-    db.write_sync(store.close_target, "tab_2", NOW)
+    db.write_sync(endings.close_target, "tab_2", NOW)
     done = db.read_sync(replay)
     assert (done.bindings, done.differences) == (2, ())
     assert done.observations >= 300

@@ -9,10 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select, text
 
+from nova_mcp.browser.claim_store import Taking, claim_taken, claims_expired
+from nova_mcp.browser.claims import Claim
 from nova_mcp.journal import candidate_store, keeper
 from nova_mcp.journal import store as journal
 from nova_mcp.journal.candidate_store import candidate, curated_entry
-from nova_mcp.journal.candidates import Place, Raise, evidence_score
+from nova_mcp.journal.candidates import Place, Raise, evidence_score, strength
 from nova_mcp.journal.finalize_store import conclusion_of, summary_of, write_conclusion
 from nova_mcp.journal.model import FinalizeOrder, WorkContext
 from nova_mcp.journal.rules import conclude, promotable_ids
@@ -178,7 +180,7 @@ def test_a_manual_candidate_comes_from_the_newest_page_call_of_its_context(desk)
     elsewhere = PageState("tab_s1", "A", "https://other.test/", "other.test/", 1)
     desk.call(T0 + 4_000, task_id="claim_1", before=elsewhere, after=elsewhere)
     kept = desk.note(T0 + 5_000)
-    assert (kept.created, kept.candidate.source_event_id, kept.candidate.source_succeeded) == (True, newest, True)
+    assert (kept.created, kept.candidate.source_event_id, kept.candidate.source_verdict) == (True, newest, "success")
 
 
 def test_a_source_is_at_most_ten_minutes_old(desk):
@@ -200,6 +202,25 @@ def test_calls_on_its_key_move_a_candidate(desk):
     desk.call(T0 + SESSION_GAP_MS + 4, **FAILED)
     desk.call(T0 + SESSION_GAP_MS + 5, **FAILED)
     assert desk.candidate(number).status == "disproven"
+
+
+@pytest.mark.parametrize(("tool", "effect"), [("perceive", "read"), ("read_text", "read"), ("navigate", "navigate")])
+def test_an_agent_that_only_looks_cannot_prove_its_own_claim(desk, tool, effect):
+    """However often, in however many sessions, with a broken look in between and a claim of certainty."""
+    look = {"tool_name": f"nova.{tool}", "effect": effect, "touched": Touched(), "signals": Signals(structure="abc")}
+    seen = look | {"outcome": CallOutcome("ok")}
+    broken = look | {"outcome": CallOutcome("failed", -32004, "text.not_found")}
+    for number in range(5):
+        at_ms = T0 + number * 2 * SESSION_GAP_MS
+        desk.call(at_ms, task_id="claim_1", **seen)
+        kept = desk.note(at_ms + 1, status="verified", confidence=1.0)
+        desk.call(at_ms + 2, task_id="claim_1", **broken)
+        desk.call(at_ms + 3, task_id="claim_1", **broken)
+        desk.call(at_ms + 4, task_id="claim_1", **seen)
+        found = desk.candidate(kept.candidate.candidate_id)
+        assert (found.status, found.resolution_event_id, found.recovered) == ("verified", None, False)
+        assert strength(evidence_score(found)) == "weak"
+    assert promotable_ids(desk.db.write_sync(summary_of, "claim_1")) == []
 
 
 def test_another_principals_calls_move_nothing(desk, build):
@@ -349,6 +370,28 @@ def test_of_two_who_raise_a_claim_at_once_the_second_adds_to_the_firsts(postgres
         theirs = other.result(30)
     assert (mine.before, theirs.before) == (None, mine.after)
     assert (theirs.after.candidate_id, theirs.after.confidence) == (mine.after.candidate_id, 0.9)
+
+
+@pytest.mark.postgres
+def test_claims_that_run_out_together_wait_for_no_candidate(postgres_url, open_db, build):
+    """A call locks candidates by their number, the end of several claims would meet them by claim."""
+    first, second = open_db(postgres_url), open_db(postgres_url)
+    claims = [Claim(f"claim_{n}", f"tab_{n}", "A", ("local", "ada"), "hash", T0, T0 + 1) for n in (1, 2)]
+    for one in claims:
+        first.write_sync(claim_taken, Taking(one, "s1"), T0)
+        Desk(first, build, f"s{one.task_id}").note(context=replace(CONTEXT, task_id=one.task_id), claim=one.task_id)
+
+    def end(conn):
+        conn.execute(text("SET LOCAL lock_timeout = '2s'"))
+        claims_expired(conn, claims)
+
+    def overlap(conn):
+        assert len(candidate_store.candidates_of(conn, "claim_1")) == 1
+        second.write_sync(end)
+
+    first.write_sync(overlap)
+    ended = first.read_sync(lambda conn: conn.execute(text("SELECT stats FROM finalize_decision")).scalars().all())
+    assert [json.loads(row)["candidatesTotal"] for row in ended] == [1, 1]
 
 
 # -- cost

@@ -7,7 +7,17 @@ from sqlalchemy import insert, select, update
 
 from nova_mcp.clock import Ports, SystemIds
 from nova_mcp.journal.finalize_store import outbox_job
-from nova_mcp.journal.outbox_store import LEASE_MS, TRIES, fail, finish, has_work, pause_ms, still_held, take
+from nova_mcp.journal.outbox_store import (
+    LAST_PAUSE_MS,
+    LEASE_MS,
+    TRIES,
+    fail,
+    finish,
+    has_work,
+    pause_ms,
+    still_held,
+    take,
+)
 from nova_mcp.journal.statistics_tables import learning_proposal, statistic_total
 from nova_mcp.journal.worker import HANDLERS, OutboxWorker
 
@@ -148,6 +158,44 @@ async def test_one_bad_job_does_not_hold_up_the_others(db, worker):
     bad, good = jobs(db)
     assert (bad.state, bad.attempts, good.state) == ("pending", 1, "done")
     assert "candidateIds" in bad.last_error
+
+
+async def test_a_promotion_of_nothing_proposes_nothing(db, worker):
+    add(db, job(1, "finalize.memory.promote", {"taskId": "t1", "targetId": "tab_1", "candidateIds": []}))
+    await worker().step()
+    assert jobs(db)[0].state == "done"
+    assert db.read_sync(lambda conn: conn.execute(select(learning_proposal)).all()) == []
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", ""])
+async def test_a_job_that_cannot_be_read_is_parked_and_the_next_one_done(db, worker, text):
+    add(db, job(1) | {"payload": text}, job(2))
+    one = worker()
+    while await one.step():
+        pass
+    bad, good = jobs(db)
+    assert (bad.state, good.state) == ("failed", "done")
+    assert "payload" in bad.last_error
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"state": "pending", "attempts": 3, "due_at_ms": NOW + LAST_PAUSE_MS},
+        {"state": "leased", "attempts": 1, "leased_by": "dead", "lease_until_ms": NOW + LEASE_MS},
+    ],
+    ids=["pause", "lease"],
+)
+def test_a_clock_that_was_set_back_holds_no_job_up(db, held):
+    add(db, job(1, **held))
+    assert db.read_sync(has_work, NOW, NOOP) is False
+    # Another server's clock may be a little behind without taking what is not its own.
+    assert db.read_sync(has_work, NOW - LEASE_MS // 2, NOOP) is False
+    yesterday = NOW - 86_400_000
+    assert db.read_sync(has_work, yesterday, NOOP) is True
+    taken = db.write_sync(take, "heir", yesterday, NOOP)
+    assert taken.attempt == held["attempts"] + 1
+    assert db.write_sync(take, "other", yesterday + LEASE_MS - 1, NOOP) is None
 
 
 def test_a_leased_job_is_nobody_elses_until_the_lease_runs_out(db):

@@ -1,21 +1,36 @@
 """The journal's figures in both kinds of store: added where they belong, read per window, capped, forgotten in time."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, text, update
 
-from nova_mcp.browser.claim_retention import claim_states
+from nova_mcp.browser.claim_retention import claim_holds
 from nova_mcp.browser.claim_store import claim_journal
 from nova_mcp.journal import counting as names
 from nova_mcp.journal.candidate_store import candidate
+from nova_mcp.journal.collector import derive
 from nova_mcp.journal.counters import KEPT_HOURS, LABELS_PER_HOUR, Counters, bump, forget_hours, shard_of
-from nova_mcp.journal.counting import HOUR_MS, OTHER, CandidateStand, Tally, of_call, of_candidate, of_observations
-from nova_mcp.journal.finalize_store import finalize_decision, outbox_job
+from nova_mcp.journal.counting import (
+    HOUR_MS,
+    OTHER,
+    CandidateStand,
+    Tally,
+    of_call,
+    of_candidate,
+    of_curated,
+    of_decision,
+    of_observations,
+)
+from nova_mcp.journal.finalize_store import finalize_decision, outbox_job, summary_of, write_conclusion
 from nova_mcp.journal.forgetting import STEP, JournalRetention, forget, forgettable
+from nova_mcp.journal.keeper import Claimed, add_candidate
+from nova_mcp.journal.model import Decision, FinalizeOrder, WorkContext
 from nova_mcp.journal.report import StatisticsQuery
+from nova_mcp.journal.rules import conclude
 from nova_mcp.journal.statistics import read
 from nova_mcp.journal.statistics_tables import (
     SHARDS,
@@ -39,8 +54,8 @@ def reading(db, **query):
     return db.read_sync(read, StatisticsQuery(**query), NOW, chain_broken=False)
 
 
-def put(db, *tallies, origin="s"):
-    db.write_sync(lambda conn: [bump(conn, origin, tally) for tally in tallies])
+def put(db, *tallies, origin="s", principal=""):
+    db.write_sync(lambda conn: [bump(conn, origin, tally, principal=principal) for tally in tallies])
 
 
 def put_from_many(db, count, tally):
@@ -71,6 +86,15 @@ def test_a_window_reaches_back_to_the_hour_it_begins_in(db, hours_ago, counted):
     put(db, of_observations(NOW - hours_ago * HOUR_MS))
     assert reading(db).window[names.OBSERVATION][0] == int(counted)
     assert reading(db, window_hours=720).window[names.OBSERVATION][0] == 1
+
+
+@pytest.mark.parametrize("now_hour", [0, 1, 12, 23])
+def test_hours_and_days_together_count_each_moment_of_a_window_once(db, now_hour):
+    now = (HOUR - HOUR % 24 + now_hour) * HOUR_MS
+    put(db, *(of_observations(now - age * HOUR_MS) for age in range(80)))
+    for hours in (1, 23, 24, 25, 47, 72):
+        found = db.read_sync(read, StatisticsQuery(window_hours=hours), now, chain_broken=False)
+        assert found.window[names.OBSERVATION][0] == hours + 1
 
 
 def test_a_server_whose_clock_is_ahead_is_counted(db):
@@ -174,8 +198,92 @@ def test_a_component_is_read_without_looking_at_the_others(db):
     put(db, *(of_candidate(None, stand, NOW) for stand in every))
     last = f"c{LABELS_PER_HOUR + 9}"
     found = reading(db, component=last)
-    assert (found.window[names.CANDIDATE], found.totals["candidate.verified"]) == ((1, 0), 1)
+    assert (found.window[names.CANDIDATE], found.chosen["candidate.verified"]) == ((1, 0), 1)
+    assert found.totals["candidate.verified"] == LABELS_PER_HOUR + 10
     assert [(one.label, one.count) for one in found.components] == [(last, 1)]
+
+
+def listed(found):
+    """Every label that a reading names."""
+    runtime = found.runtime["scrollSmart"]
+    lists = (found.components, found.skip_reasons, runtime.routes, runtime.hosts, runtime.selectors, runtime.reasons)
+    return {one.label for entries in lists for one in entries}
+
+
+def everything_of(build, name):
+    """A tally with a label in every list, each of them telling whose it is."""
+    page = PageState(route_key=f"{name}.test/inbox")
+    failed = CallOutcome("failed", reason_code=f"{name}.reason")
+    call = build.call(
+        *("s", "c"),
+        tool_name="nova.scroll_smart",
+        started_at_ms=NOW,
+        before=page,
+        outcome=failed,
+        touched=Touched(f"#{name}"),
+    )
+    return (
+        of_call(call)
+        + of_candidate(None, CandidateStand(f"{name}-desk", "verified"), NOW)
+        + of_curated(f"{name}-desk", NOW)
+        + of_decision(Decision("skip", "caller", f"{name} said so"), NOW)
+    )
+
+
+def test_sites_controls_and_words_are_shown_to_whoever_they_came_from(db, build):
+    for name in ("ada", "bob"):
+        put(db, everything_of(build, name), principal=name)
+    both = [listed(reading(db, principal=name)) for name in ("ada", "bob")]
+    assert [len(labels) for labels in both] == [6, 6]
+    assert all("bob" not in label for label in both[0])
+    assert all("ada" not in label for label in both[1])
+    assert listed(reading(db)) == both[0] | both[1]
+    # Counts are everybody's, whoever asks.
+    assert reading(db, principal="ada").window[names.CANDIDATE] == reading(db).window[names.CANDIDATE] == (2, 0)
+    assert reading(db, principal="ada").totals == reading(db).totals
+
+
+def test_a_component_filter_does_not_reach_anothers_candidates(db, build):
+    put(db, everything_of(build, "bob"), principal="bob")
+    mine = reading(db, principal="ada", component="bob-desk")
+    assert (mine.window[names.CANDIDATE], mine.window[names.CURATED], mine.components) == ((0, 0), (0, 0), ())
+    assert set(mine.chosen.values()) == {0}
+    for found in (reading(db, principal="bob", component="bob-desk"), reading(db, component="bob-desk")):
+        assert (found.window[names.CANDIDATE], found.window[names.CURATED]) == ((1, 0), (1, 0))
+        assert (found.chosen[names.CANDIDATE], found.chosen[names.CURATED]) == (1, 1)
+
+
+@pytest.mark.parametrize("hint", [None, set()])
+def test_nobodys_labels_crowd_out_anothers(db, build, hint):
+    def crowd(conn):
+        for number in range(LABELS_PER_HOUR + 5):
+            bump(conn, "s", shot(build, f"#made-up-{number}"), hint, principal="bob")
+        bump(conn, "s", shot(build, "#mine"), hint, principal="ada")
+
+    db.write_sync(crowd)
+    assert [one.label for one in reading(db, principal="ada").runtime["scrollSmart"].selectors] == ["#mine"]
+
+
+def test_calls_candidates_and_decisions_are_counted_for_the_one_who_made_them(db, build):
+    db.write_sync(store.register_server, build.server("a"))
+    counters = Counters()
+
+    def work(conn):
+        record = build.page_call("a", "c1", NOW, tool_name="nova.scroll_smart", task_id="t1")
+        record = replace(record, caller=replace(record.caller, principal="ada"))
+        link = store.append_call(conn, record)
+        derive(conn, record, link)
+        counters.count(conn, record, link)
+        context = WorkContext("t1", "tab_1", "A", "ada", "agent", NOW)
+        add_candidate(conn, context, Claimed("desk", "Codes are digits.", "unverified", 0.5, "shop.test"), NOW)
+        conclusion = conclude(context, FinalizeOrder(), summary_of(conn, "t1"), "job")
+        write_conclusion(conn, context, FinalizeOrder(), conclusion, NOW)
+
+    db.write_sync(work)
+    # Why Nova learned nothing is said in its own words, and counted for everybody.
+    assert listed(reading(db, principal="bob")) == {"no_verified_candidates"}
+    assert listed(reading(db, principal="ada")) == listed(reading(db)) != set()
+    assert {"desk", "no_verified_candidates", "shop.test", "#go"} <= listed(reading(db, principal="ada"))
 
 
 def test_four_processes_count_on_the_same_figures_without_losses_or_deadlocks(store_url, open_db, spawn):
@@ -194,7 +302,8 @@ def test_four_processes_count_on_the_same_figures_without_losses_or_deadlocks(st
         totals[row.name] += row.count
     assert totals == {"tool": 240, "observation": 240}
     assert sum(row.count for row in rows(db, statistic_hour) if row.name == "tool.scrollSmart.host") == 240
-    assert sum(row.count for row in rows(db, statistic_latency)) == 240
+    timed = [row for row in rows(db, statistic_latency) if row.name == "tool.scrollSmart"]
+    assert sum(row.count for row in timed) == 240
 
 
 # -- broken chains ---------------------------------------------------------------------------------------------------
@@ -258,7 +367,8 @@ def test_hours_beyond_the_longest_window_go_and_totals_stay(db):
     ages = (0, 719, KEPT_HOURS, KEPT_HOURS + 1, 5_000)
     put(db, *(of_observations(NOW - age * HOUR_MS) for age in ages))
     gone = db.write_sync(forget_hours, NOW)
-    assert gone.hours == 2
+    # The two hours and the days they lie in.
+    assert gone.hours == 4
     assert reading(db, window_hours=720).window[names.OBSERVATION][0] == 2
     assert reading(db).totals[names.OBSERVATION] == 5
 
@@ -311,6 +421,29 @@ def test_rows_go_when_their_time_is_over_and_not_before(db, table, at, days, cha
     assert db.write_sync(forget, NOW, KEPT) == 0
 
 
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("table", "at", "days"),
+    [(observation_throttle, "at_ms", 1), (activity_session, "last_at_ms", 90)],
+    ids=["throttle", "session"],
+)
+def test_what_a_call_makes_young_meanwhile_is_not_forgotten(postgres_url, open_db, table, at, days):
+    first, second = open_db(postgres_url), open_db(postgres_url)
+    first.write_sync(lambda conn: conn.execute(insert(table), filled(table, 1, **{at: NOW - days * DAY_MS - 1})))
+    with ThreadPoolExecutor(1) as thread:
+
+        def renew(conn):
+            conn.execute(update(table).values({at: NOW}))
+            other = thread.submit(second.write_sync, forget, NOW, KEPT)
+            waits = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            while not other.done() and not conn.execute(waits).scalar():
+                pass
+            return other
+
+        assert first.write_sync(renew).result(30) == 0
+    assert len(rows(first, table)) == 1
+
+
 def test_a_step_is_small_and_the_next_one_goes_on(db):
     old_and_young(db, observation, "created_at_ms", 90, number=STEP + 7)
     assert [db.write_sync(forget, NOW, KEPT) for _ in range(3)] == [STEP, 7, 0]
@@ -340,7 +473,7 @@ def test_claims_are_forgotten_some_time_after_they_ended(db):
     )
     gone = sum(db.write_sync(chore, NOW) for chore in chores(RetentionSettings()))
     assert gone == 1
-    states = db.read_sync(claim_states)
+    states = db.read_sync(claim_holds)
     assert (states.open, states.ended) == ({"open"}, {"young"})
 
 

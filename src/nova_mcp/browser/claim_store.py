@@ -8,7 +8,7 @@ from typing import Literal
 from sqlalchemy import BigInteger, Column, Connection, Index, Table, Text, bindparam, insert, select, update
 
 from nova_mcp.browser.claims import Claim, Owner, owner_key
-from nova_mcp.journal.finalize_store import conclusion_of, decision_of, summary_of, write_conclusion
+from nova_mcp.journal.finalize_store import conclusion_of, decision_of, gathered, summary_of, write_conclusion
 from nova_mcp.journal.model import Conclusion, DecisionKind, FinalizeOrder, WorkContext
 from nova_mcp.journal.rules import abandoned, conclude, figures
 from nova_mcp.observation.model import Json
@@ -160,7 +160,7 @@ def _end_unfinished(
     for claim in sorted(claims, key=lambda claim: claim.task_id):
         ended = _end(conn, claim, reason, decision.kind, (now_ms, successor))
         if ended and decision_of(conn, claim.task_id) is None:
-            conclusion = Conclusion(decision, figures(summary_of(conn, claim.task_id), decision))
+            conclusion = Conclusion(decision, figures(gathered(conn, claim.task_id), decision))
             write_conclusion(conn, context_of(claim), FinalizeOrder(), conclusion, now_ms)
 
 
@@ -190,7 +190,7 @@ def claims_of_ended_servers(conn: Connection, now_ms: int) -> int:
         .with_for_update()
     ).all()
     claims = [
-        # Whose it was matters no more: neither the end of a claim nor a skipped decision names a principal.
+        # Whose it was matters no more: neither the end of a claim nor a decision of Nova's own to skip names anybody.
         Claim(row.task_id, row.target_id, row.sandbox_id, ("", row.owner_agent_id), "", row.acquired_at_ms, 0)
         for row in left
     ]

@@ -27,6 +27,7 @@ from nova_mcp.browser.leftovers import end_leftovers, write_note
 from nova_mcp.browser.page import load_bundle
 from nova_mcp.browser.remote import connect, node_lost, shown_endpoint
 from nova_mcp.browser.sandboxes import Sandboxes, SandboxParts
+from nova_mcp.browser.switches import launch_args
 from nova_mcp.browser.target_journal import TargetJournal
 from nova_mcp.browser.targets import PageParts, Targets
 from nova_mcp.browser.upload_staging import UploadStaging
@@ -43,12 +44,6 @@ SandboxMode = Literal["on", "off", "off_root"]
 MAX_RELAUNCHES = 3
 RELAUNCH_WINDOW_MS = 60_000
 CHECK_S = 1.0
-_QUIET = (
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +63,6 @@ def sandbox_mode(setting: Literal["auto", "on", "off"], uid: int | None) -> Sand
     if setting != "auto":
         return setting
     return "off_root" if uid == 0 else "on"
-
-
-def launch_args(*, headless: bool) -> tuple[str, ...]:
-    return (*_QUIET, "--disable-gpu") if headless else _QUIET
 
 
 def may_launch(earlier_ms: tuple[float, ...], now_ms: float) -> bool:

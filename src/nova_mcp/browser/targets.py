@@ -61,6 +61,13 @@ class TabQuery:
 ALL_TABS = TabQuery()
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Seat:
+    """A place kept for a tab that is still being opened, so that the limits hold meanwhile."""
+
+    sandbox_id: str
+
+
 class Targets:
     """Every tab of this server. Each owner has a current tab of its own; no lock spans two tabs."""
 
@@ -74,7 +81,7 @@ class Targets:
         self._parts = parts
         self._tabs: dict[str, Tab] = {}
         self._active: dict[Owner, str] = {}
-        self._opening: dict[str, int] = {}
+        self._seats: set[Seat] = set()
         self._births = anyio.Semaphore(BORN_AT_ONCE)
         self._moved: dict[str, str] = {}
         self._turns: dict[Owner, turns.Turns] = {}
@@ -198,15 +205,15 @@ class Targets:
         """A new empty tab with an implicit lease; in the caller's current sandbox unless one is named."""
         sandbox = await self._sandbox_for(caller, sandbox_id)
         self.claims.require_free(caller.owner, sandbox.sandbox_id)
-        self._reserve(sandbox.sandbox_id)
+        seat = self._reserve(sandbox.sandbox_id)
         try:
             # Fifty pages born at once would each look stalled to the host that waits for them.
             async with self._births:
                 page = await self.sandboxes.new_page(sandbox)
                 async with closed_unless_kept(page):
-                    tab = await self._adopt(page, sandbox.sandbox_id, caller.owner, opener=None)
+                    tab = await self._adopt(page, seat, caller.owner, opener=None)
         finally:
-            self._opening[sandbox.sandbox_id] -= 1
+            self._seats.discard(seat)
         if sandbox.deleted:
             await self.close_tab(tab, "sandbox_deleted")
             raise deleted_meanwhile(sandbox.sandbox_id)
@@ -225,15 +232,18 @@ class Targets:
             return self.sandboxes.by_id(current.sandbox_id)
         return await self.sandboxes.first(caller.owner)
 
-    def _reserve(self, sandbox_id: str) -> None:
-        opening = self._opening.get(sandbox_id, 0)
-        inside = sum(1 for tab in self._tabs.values() if tab.sandbox_id == sandbox_id) + opening
-        if inside >= MAX_TABS_PER_SANDBOX or len(self._tabs) + sum(self._opening.values()) >= MAX_TABS:
-            limit = MAX_TABS_PER_SANDBOX if inside >= MAX_TABS_PER_SANDBOX else MAX_TABS
-            raise too_many_tabs(limit)
-        self._opening[sandbox_id] = opening + 1
+    def _reserve(self, sandbox_id: str) -> Seat:
+        taken = [tab.sandbox_id for tab in self._tabs.values()] + [seat.sandbox_id for seat in self._seats]
+        if taken.count(sandbox_id) >= MAX_TABS_PER_SANDBOX:
+            raise too_many_tabs(MAX_TABS_PER_SANDBOX)
+        if len(taken) >= MAX_TABS:
+            raise too_many_tabs(MAX_TABS)
+        seat = Seat(sandbox_id)
+        self._seats.add(seat)
+        return seat
 
-    async def _adopt(self, page: Page, sandbox_id: str, owner: Owner, opener: Tab | None) -> Tab:
+    async def _adopt(self, page: Page, seat: Seat, owner: Owner, opener: Tab | None) -> Tab:
+        sandbox_id = seat.sandbox_id
         number = await self._journal.next_number("tab")
         now = self._ports.clock.now_ms()
         tab = Tab(f"tab_{number}", sandbox_id, owner, self, self._ports.clock)
@@ -243,6 +253,8 @@ class Targets:
         await self._parts.equip(tab, page)
         tab.url = page.url or BLANK
         self._tabs[tab.target_id] = tab
+        # From here on the tab itself is counted, never both.
+        self._seats.discard(seat)
         self.claims.opened(tab)
         await self._journal.opened(TargetOpened("tab", tab.target_id, sandbox_id, *owner, tab.url, now))
         return tab
@@ -311,12 +323,12 @@ class Targets:
             await close_page(page)
             return None
         try:
-            self._reserve(opener.sandbox_id)
+            seat = self._reserve(opener.sandbox_id)
         except Precondition:
             await close_page(page)
             return None
         try:
-            tab = await self._adopt(page, opener.sandbox_id, self._holder(opener) or opener.owner, opener)
+            tab = await self._adopt(page, seat, self._holder(opener) or opener.owner, opener)
         except (Error, NovaError):
             # It closed itself before it could be looked at.
             await close_page(page)
@@ -327,7 +339,7 @@ class Targets:
             await close_page(page)
             return None
         finally:
-            self._opening[opener.sandbox_id] -= 1
+            self._seats.discard(seat)
         return tab.target_id
 
     def _popups_of(self, opener: Tab) -> int:

@@ -21,7 +21,7 @@ COMMANDS: dict[str, str] = {
     "receipt": "Show the proof of a commit: what was sent, what came back, what the page showed.",
     "facts": "Show what is held true right now, tab by tab; --history adds what was held true before.",
     "events": "Show recorded calls, oldest first; with --json one object per line.",
-    "stats": "Show how well learning works: evidence, candidates, decisions, the outbox.",
+    "stats": "Show how well learning works: evidence, candidates, decisions, the outbox, and how pages take our acts.",
     "ledger": "Check the evidence ledger, print its heads.",
     "replay": "Rebuild what was derived from observations and compare it with what is stored.",
     "db": "Look after the store; safe beside running servers.",

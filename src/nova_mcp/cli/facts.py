@@ -7,9 +7,9 @@ import typer
 
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
 from nova_mcp.cli.stored import opened
-from nova_mcp.cli.terminal import moment, print_json, print_table
+from nova_mcp.cli.terminal import moment, note, print_json, print_table
 from nova_mcp.facts.model import Fact
-from nova_mcp.facts.reader import FactFilter, ListedFact, listed
+from nova_mcp.facts.reader import LISTED, FactFilter, ListedFact, listed
 
 app = typer.Typer(add_completion=False)
 
@@ -27,9 +27,12 @@ def facts(
     store: Store = None,
 ) -> None:
     """Show what is held true right now, tab by tab; --history adds what was held true before."""
-    wanted = FactFilter(target, service, history or json, closed)
+    wanted = FactFilter(target, service, history or json, closed, LISTED + 1)
     with opened(read_settings(data_dir, store)) as database:
-        found = database.read_sync(listed, wanted)
+        every = database.read_sync(listed, wanted)
+    found = every[:LISTED]
+    if len(every) > LISTED:
+        note(f"Only the first {LISTED} facts are shown; narrow them down with --target or --service.")
     if json:
         print_json({"facts": [_as_json(one) for one in found]})
         return

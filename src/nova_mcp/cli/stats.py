@@ -26,7 +26,7 @@ def stats(
     data_dir: DataDir = None,
     store: Store = None,
 ) -> None:
-    """Show how well learning works: evidence, candidates, decisions, the outbox, and what pages make of our acts."""
+    """Show how well learning works: evidence, candidates, decisions, the outbox, and how pages take our acts."""
     settings = read_settings(data_dir, store)
     query = StatisticsQuery(hours, top, top, top, top, top, normal_component(component or "") or None)
     now_ms = SystemClock().now_ms()

@@ -127,6 +127,30 @@ async def _unasked(stage: Stage) -> None:
     stage.tell("a table, as rows", str(rows), expected=rows == [["Kettle", "12", "29.00"], ["Lamp", "3", "18.50"]])
 
 
+async def _known(stage: Stage) -> None:
+    claims = [{"signalKey": "core.page.type", "value": "news", "certainty": "certain", "evidence": "The heading."}]
+    await stage.call("call", tool="ok_observe", args={"claims": claims})
+    weak = [{"signalKey": "core.page.type", "value": "shop", "certainty": "tentative"}]
+    told, _ = await stage.call("call", tool="ok_observe", args={"claims": weak})
+    held, text = await stage.call("call", tool="ok_facts", args={"keys": ["core.page.type"]})
+    value = [fact["value"] for fact in held.get("facts", [])]
+    right = value == ["news"] and [fact["state"] for fact in told.get("facts", [])] == ["observation_only"]
+    stage.tell("a fact, and a guess that can't replace it", text.splitlines()[-1], expected=right)
+
+
+async def _candidate(stage: Stage, tab: str) -> None:
+    noted, _ = await stage.call(
+        "call",
+        tool="memory_add_candidate",
+        args={"targetId": tab, "component": "cookie-banner", "claim": "The banner goes after Reject all."},
+    )
+    stage.tell(
+        "something that may be worth learning",
+        f"candidate {noted.get('candidateId')} {noted.get('status')}, confidence {noted.get('confidence')}",
+        expected=noted.get("created") is True and noted.get("status") == "unverified",
+    )
+
+
 async def _not_disturbed(stage: Stage) -> None:
     mine, _ = await stage.call("tab_claim")
     tab = mine.get("targetId", "")
@@ -137,8 +161,10 @@ async def _not_disturbed(stage: Stage) -> None:
     await stage.call("click_selector", targetId=tab, selector="#alert")
     _, text = await stage.call("perceive", targetId=tab, sinceRev=before.get("rev"))
     stage.tell("only what changed", text.splitlines()[-1], expected="Never mind" in text)
+    await _candidate(stage, tab)
     done, text = await stage.call("tab_release", targetId=tab)
-    stage.tell("and released", text.splitlines()[0], expected=done.get("released") is True)
+    right = done.get("released") is True and done.get("finalizeDecision") == "skip"
+    stage.tell("released, and one claim is not enough to learn from", text.splitlines()[0], expected=right)
 
 
 async def _bad_input(stage: Stage) -> None:
@@ -158,6 +184,7 @@ SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     _ordered_once,
     _not_believed,
     _unasked,
+    _known,
     _not_disturbed,
     _bad_input,
 )

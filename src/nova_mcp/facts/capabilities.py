@@ -10,7 +10,15 @@ Capabilities = dict[str, bool]
 
 _IN: Final = frozenset({"logged_in", "signed_in", "authenticated"})
 _OUT: Final = frozenset({"logged_out", "signed_out", "unauthenticated", "anonymous", "guest"})
-_PAID: Final = frozenset({"plus", "pro", "max", "ultra", "premium", "team", "teams", "business", "enterprise"})
+# Tiers that hold what a pro plan does; plus and the like are below it.
+_PRO: Final = frozenset({"pro", "max", "ultra", "team", "teams", "business", "enterprise"})
+# Words of a label that offers such a plan, or says that there is none.
+_OFFERED: Final = frozenset(
+    {
+        *("free", "basic", "starter", "none", "no", "not", "without", "upgrade", "get", "try", "buy", "switch", "from"),
+        *("to", "expired", "ended", "canceled", "cancelled", "inactive", "kostenlos", "upgraden", "testen", "ohne"),
+    }
+)
 _WORD: Final = re.compile(r"[a-z0-9]+")
 
 
@@ -24,8 +32,9 @@ def _authenticated(value: Json) -> Capabilities:
 
 
 def _paid(value: Json) -> Capabilities:
-    """A plan that is not shown proves nothing, so this never says no."""
-    return {"can_use_pro": True} if _PAID.intersection(_words(value)) else {}
+    """A plan that is not shown proves nothing, so this never says no; nor does one that is only offered say yes."""
+    words = set(_words(value))
+    return {"can_use_pro": True} if words & _PRO and not words & _OFFERED else {}
 
 
 def _subscribed(value: Json) -> Capabilities:

@@ -1,31 +1,34 @@
 """Keeps live facts: takes claims into the transaction of their call, answers what is known, and says when to look."""
 
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from nova_mcp.clock import Clock
 from nova_mcp.facts import store
 from nova_mcp.facts.capabilities import compile_capabilities
 from nova_mcp.facts.model import Certainty, ClaimResult, Fact, Observation, Page, Scope, Service
 from nova_mcp.facts.policies import Lacking, Policy, demanded, lacking
-from nova_mcp.facts.rules import Hint, canonical, fit, hint, usable_facts
+from nova_mcp.facts.rules import Hint, canonical, doubted, fit, hint, usable_facts
 from nova_mcp.facts.services import service_of
 from nova_mcp.observation.model import CallRecord, Effect, Json, Link
 from nova_mcp.observation.recorder import Also
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
-from nova_mcp.urls import normalize_url, redact_query, route_key, url_hash
+from nova_mcp.urls import normalize_url, page_origin, redact_query, route_key, url_hash
 
 log = logging.getLogger(__name__)
 
 TOLD_KEPT: Final = 2_000
 HISTORY_KEPT: Final = 20
 MAX_ROUTE_CHARS: Final = 500
+MAX_ADDRESS_CHARS: Final = 32_768
 
 
 class Located(Protocol):
@@ -92,12 +95,27 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A hint with the facts it is about; without them where the same hint was given before."""
+    """Whether a caller should report what the page shows, with all that is known there.
 
-    service_key: str
-    hint: Hint
+    `unchanged` where the same hint was given before; `asked` and `words` are who was told what.
+    """
+
+    place: Place
+    hint: Hint | None
     facts: Mapping[str, Fact]
     unchanged: bool
+    asked: tuple[str, str, str]
+    words: tuple[object, ...]
+    now_ms: int
+
+    @property
+    def service_key(self) -> str:
+        return self.place.service.key
+
+    def doubted(self, sightings: Mapping[str, Json]) -> tuple[str, ...]:
+        """Which facts of agents look otherwise to Nova, given what it has just read of the page."""
+        texts = {key: canonical(value) for key, value in sightings.items()}
+        return doubted(self.facts, texts, self.place.page.url_hash, self.now_ms)
 
 
 class FactKeeper:
@@ -123,17 +141,23 @@ class FactKeeper:
 
     def place(self, target: Located, url: str | None = None) -> Place | None:
         """Where a target stands, or would stand at another address; None outside the web."""
-        return self._place(target, target.url if url is None else url)
-
-    def _place(self, target: Located, raw: str) -> Place | None:
-        service, url = service_of(raw), normalize_url(raw)
-        if service is None or url is None:
+        raw = target.url if url is None else url
+        service = service_of(raw[:MAX_ADDRESS_CHARS])
+        if service is None:
             return None
-        kept = self._hides(url)
+        return Place(
+            service, Scope(target.target_id, target.sandbox_id, target.principal, service.key), self._page(raw)
+        )
+
+    def _page(self, raw: str) -> Page:
+        """An address that is too long to keep is kept without its query, and told apart by the whole of it."""
+        url = normalize_url(raw)
+        short = url or normalize_url(re.split(r"[?#]", raw[:MAX_ADDRESS_CHARS], maxsplit=1)[0])
+        place = short or f"{page_origin(raw[:MAX_ADDRESS_CHARS])}/"
+        kept = self._hides(place)
         if not self._keep_raw_urls:
             kept = redact_query(kept)
-        page = Page(kept, url_hash(url), self._hides(route_key(url))[:MAX_ROUTE_CHARS])
-        return Place(service, Scope(target.target_id, target.sandbox_id, target.principal, service.key), page)
+        return Page(kept, url_hash(url or raw), self._hides(route_key(place))[:MAX_ROUTE_CHARS])
 
     # -- taking
 
@@ -185,23 +209,24 @@ class FactKeeper:
         now = self._clock.now_ms()
         return {key: (one, fit(one, place.page.url_hash, now)) for key, one in facts.items()}
 
-    async def advice(self, place: Place, owner: tuple[str, str]) -> Advice | None:
+    async def advice(self, place: Place, owner: tuple[str, str]) -> Advice:
         """Whether that caller should report what the page shows, and what is known so far."""
         binding, facts = await self._db.read(store.scope_of, place.scope.binding_id)
         now = self._clock.now_ms()
         reported_at = None if binding is None else binding.agent_url_hash
         needed = hint(place.service.kind, facts, reported_at, place.page.url_hash, now)
-        asked = (*owner, place.scope.target_id)
-        if needed is None:
-            self._told.pop(asked, None)
-            return None
-        words = (place.service.key, place.page.url_hash, needed.keys, needed.first_visit, needed.url_changed)
-        unchanged = self._told.get(asked) == words
-        self._told[asked] = words
-        self._told.move_to_end(asked)
+        why = () if needed is None else (needed.keys, needed.first_visit, needed.url_changed)
+        asked, words = (*owner, place.scope.target_id), (place.service.key, place.page.url_hash, *why)
+        unchanged = needed is not None and self._told.get(asked) == words
+        return Advice(place, needed, facts, unchanged, asked, words, now)
+
+    def told(self, advice: Advice) -> None:
+        """The caller gets this answer: the same hint need not bring the facts again."""
+        self._told.pop(advice.asked, None)
+        if advice.hint is not None:
+            self._told[advice.asked] = advice.words
         while len(self._told) > TOLD_KEPT:
             self._told.popitem(last=False)
-        return Advice(place.service.key, needed, {} if unchanged else facts, unchanged)
 
     # -- policies
 
@@ -211,7 +236,7 @@ class FactKeeper:
             return None
         try:
             able = (await self.known(place)).capabilities
-        except StoreUnavailable as failure:
+        except (StoreUnavailable, SQLAlchemyError, ValueError) as failure:
             log.warning("policies.toml was not applied: %s", failure)
             return None
         return lacking(policy, place.service.key, able)

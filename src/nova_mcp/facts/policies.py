@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from nova_mcp.errors import CapabilityMissing, Fix
+from nova_mcp.facts.services import well_known
 from nova_mcp.observation.model import Effect
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,13 @@ class Policy(BaseModel):
     needs: str = Field(pattern=r"^[a-z][a-z0-9_.]{0,127}$")
     decision: PolicyDecision = "block"
 
+    @field_validator("service")
+    @classmethod
+    def _key(cls, service: str) -> str:
+        """A service may be named by its host as well; a demand that silently fits nothing helps nobody."""
+        known = well_known().get(service.lower())
+        return service.lower() if known is None else known.key
+
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,7 +55,10 @@ class Lacking:
 
 
 def demanded(policies: Sequence[Policy], effect: Effect, service_key: str) -> Policy | None:
-    """The demand on a call of that class there; reading is never refused anything."""
+    """The demand on a call of that class there; reading is never refused anything.
+
+    Whether an action commits shows only at its control, so `commit` is asked there, once more.
+    """
     for policy in policies:
         if effect in policy.tools and policy.service in (EVERY_SERVICE, service_key):
             return policy
@@ -57,6 +69,18 @@ def lacking(policy: Policy, service_key: str, capabilities: Mapping[str, bool]) 
     if policy.decision == "allow" or capabilities.get(policy.needs) is True:
         return None
     return Lacking(service_key, policy.needs, policy.decision)
+
+
+def capability_missing(lacking: Lacking, agent_id: str, target_id: str) -> CapabilityMissing:
+    """The refusal of a call that lacks it, with the look that could change that."""
+    return CapabilityMissing(
+        "policy.capability_missing",
+        f"The operator demands {lacking.capability} on {lacking.service_key}, and no current fact shows it.",
+        "Look at the page and report what it shows with nova.ok_observe, or have policies.toml changed.",
+        stage="gate",
+        fix=Fix("nova.perceive", {"agentId": agent_id, "targetId": target_id}),
+        details={"capability": lacking.capability, "serviceKey": lacking.service_key},
+    )
 
 
 def load_policies(data_dir: Path) -> tuple[Policy, ...]:

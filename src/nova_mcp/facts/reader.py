@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from nova_mcp.facts.model import Fact
 from nova_mcp.facts.store import to_fact
@@ -63,7 +63,7 @@ def listed(conn: Connection, wanted: FactFilter) -> list[ListedFact]:
 _PLACE = ("target_id", "sandbox_id", "principal", "service_key", "account_hash")
 
 
-def _conditions(wanted: FactFilter) -> list[object]:
+def _conditions(wanted: FactFilter) -> list[ColumnElement[bool]]:
     pairs = ((fact_binding.c.target_id, wanted.target_id), (fact_binding.c.service_key, wanted.service_key))
     return [column == value for column, value in pairs if value is not None]
 

@@ -55,7 +55,12 @@ def _settled(value: Json) -> Json:
 
 def value_chars(value: Json) -> int:
     """How long a value is as JSON; ValueError for what JSON can't say."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text in it ends in the middle of a character") from None
+    return len(text)
 
 
 def is_stale(fact: Fact, now_ms: int) -> bool:
@@ -77,7 +82,7 @@ def decide(current: Fact | None, seen: Observation, *, room: bool = True) -> Dec
         return Added(_first(seen)) if room else Full()
     if current.value == seen.value:
         return Agreed(_agreed(current, seen))
-    if seen.certainty == "tentative":
+    if seen.certainty == "tentative" or _is_ours_against_theirs(current, seen):
         return OnlyObserved(current)
     if _outdoes(current, seen):
         fact = replace(_first(seen), version=current.version + 1)
@@ -86,9 +91,12 @@ def decide(current: Fact | None, seen: Observation, *, room: bool = True) -> Dec
     return Disputed(_disputed(current, seen))
 
 
+def _is_ours_against_theirs(current: Fact, seen: Observation) -> bool:
+    """A detector may be wrong on every look; what an agent stands for it confirms or warns about, nothing more."""
+    return seen.source == "system" and current.source == "agent"
+
+
 def _outdoes(current: Fact, seen: Observation) -> bool:
-    if seen.source == "system" and current.source == "agent":
-        return False
     return (
         is_stale(current, seen.observed_at_ms)
         or current.state == "conflicted"
@@ -194,19 +202,36 @@ DETECTED: Final[dict[str, frozenset[str]]] = {
 
 
 def worth_noting(current: Fact | None, seen: Observation) -> bool:
-    """Whether something Nova saw says anything about the fact: comparable words, and not just said."""
+    """Whether something Nova saw does anything to the fact: comparable words, and not just said."""
     if current is None:
         return True
     if current.value != seen.value:
-        return _comparable(seen.key, json.loads(current.value), json.loads(seen.value))
-    settled = current.state == "confirmed" and current.url_hash == seen.page.url_hash
+        return current.source == "system" and _comparable(seen.key, current.value, seen.value)
+    told = current.state == "confirmed" or (current.state == "conflicted" and seen.confidence < current.contradicting)
+    settled = told and current.url_hash == seen.page.url_hash
     return not settled or abs(seen.observed_at_ms - current.last_observed_at_ms) >= SEEN_AGAIN_MS
 
 
-def _comparable(key: str, held: Json, seen: Json) -> bool:
+def doubted(facts: Mapping[str, Fact], sightings: Mapping[str, str], url_hash: str, now_ms: int) -> tuple[str, ...]:
+    """Keys under which an agent's word still counts here, while the page looks otherwise to Nova."""
+    return tuple(
+        key
+        for key, value in sorted(sightings.items())
+        if (held := facts.get(key)) is not None
+        and held.source == "agent"
+        and held.value != value
+        and fit(held, url_hash, now_ms) != "stale"
+        and _comparable(key, held.value, value)
+    )
+
+
+def _comparable(key: str, held_text: str, seen_text: str) -> bool:
+    held = json.loads(held_text)
+    if not isinstance(held, str) or held_text == seen_text:
+        return False
     if key == "core.ui.language":
-        return isinstance(held, str) and held.isascii() and held.isalpha() and len(held) in (2, 3) and held != seen
-    return held in DETECTED.get(key, frozenset()) if isinstance(held, str) else False
+        return held.isascii() and held.isalpha() and held.islower() and len(held) in (2, 3)
+    return held in DETECTED.get(key, frozenset())
 
 
 # -- hints

@@ -56,7 +56,7 @@ candidate = Table(
     Column("level", Integer, nullable=False),
     Column("event_key", Text),
     Column("source_event_id", Text),
-    Column("source_succeeded", Integer, nullable=False),
+    Column("source_verdict", Text),
     Column("resolution_event_id", Text),
     Column("verified_at_ms", BigInteger),
     Column("high_signal", Integer, nullable=False),
@@ -130,7 +130,7 @@ def _values(found: Candidate) -> dict[str, Any]:
         "level": found.level,
         "event_key": found.event_key,
         "source_event_id": found.source_event_id,
-        "source_succeeded": int(found.source_succeeded),
+        "source_verdict": found.source_verdict,
         "resolution_event_id": found.resolution_event_id,
         "verified_at_ms": found.verified_at_ms,
         "high_signal": int(found.high_signal),
@@ -154,7 +154,6 @@ def _candidate(row: "Row[Any] | tuple[Any, ...]") -> Candidate:
     )
     return Candidate(
         place=place,
-        source_succeeded=bool(told.pop("source_succeeded")),
         high_signal=bool(told.pop("high_signal")),
         recovered=bool(told.pop("recovered")),
         sessions=tuple(json.loads(told.pop("sessions"))),
@@ -201,12 +200,10 @@ def open_on_keys(
     return [found for found in map(_candidate, rows) if found.event_key in keys]
 
 
-def candidates_of(conn: Connection, task_id: str) -> list[Candidate]:
-    """What a work context has gathered, locked until it is finalized."""
-    rows = conn.execute(
-        select(candidate).where(candidate.c.task_id == task_id).order_by(candidate.c.candidate_id).with_for_update()
-    )
-    return [_candidate(row) for row in rows]
+def candidates_of(conn: Connection, task_id: str, *, lock: bool = True) -> list[Candidate]:
+    """What a work context has gathered."""
+    found = select(candidate).where(candidate.c.task_id == task_id).order_by(candidate.c.candidate_id)
+    return [_candidate(row) for row in conn.execute(found.with_for_update() if lock else found)]
 
 
 def find_candidate(conn: Connection, candidate_id: int) -> Candidate | None:

@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from nova_mcp.journal.evidence import PageEvent
+from nova_mcp.journal.evidence import EventVerdict, PageEvent
 from nova_mcp.journal.model import CandidateEvidence, CandidateOrigin, CandidateStatus
 
 Strength = Literal["weak", "medium", "strong"]
@@ -57,7 +57,7 @@ class Candidate:
     level: int = 0
     event_key: str | None = None
     source_event_id: str | None = None
-    source_succeeded: bool = False
+    source_verdict: EventVerdict | None = None
     resolution_event_id: str | None = None
     verified_at_ms: int | None = None
     high_signal: bool = False
@@ -101,8 +101,10 @@ def normal_component(component: str) -> str:
 
 
 def normal_claim(claim: str) -> str:
-    """Two spellings of one sentence are one claim: blanks, case and the full stop don't count."""
-    return " ".join(unicodedata.normalize("NFKC", claim).split()).casefold().rstrip(" .!")
+    """Two spellings of one sentence are one claim: blanks, marks that nobody sees, case and the full stop don't
+    count."""
+    seen = "".join(sign for sign in unicodedata.normalize("NFKC", claim) if unicodedata.category(sign) != "Cf")
+    return " ".join(seen.split()).casefold().rstrip(" .!")
 
 
 def _digest(*parts: str) -> str:
@@ -143,7 +145,7 @@ def raised(wish: Raise, source: PageEvent | None, at_ms: int) -> Candidate:
         updated_at_ms=at_ms,
         event_key=wish.event_key or (None if source is None else source.event_key),
         source_event_id=None if source is None else source.call_id,
-        source_succeeded=source is not None and source.verdict == "success",
+        source_verdict=None if source is None else source.verdict,
         verified_at_ms=at_ms if wish.status == "verified" else None,
         high_signal=wish.high_signal,
         sessions=() if source is None else (source.session_id,),
@@ -154,7 +156,6 @@ def raised(wish: Raise, source: PageEvent | None, at_ms: int) -> Candidate:
 def repeated(found: Candidate, wish: Raise, source: PageEvent | None, at_ms: int) -> Candidate:
     """The same claim made again: it may only gain, and its status only moves on."""
     status = later(found.status, wish.status)
-    first = found.source_event_id is None and source is not None
     again = replace(
         found,
         place=replace(found.place, agent_id=wish.place.agent_id, task_id=wish.place.task_id or found.place.task_id),
@@ -167,15 +168,24 @@ def repeated(found: Candidate, wish: Raise, source: PageEvent | None, at_ms: int
     if found.origin == "diagnostic" and wish.origin == "diagnostic" and found.status == "unverified":
         # Where it failed last is where a success will tell.
         again = replace(again, event_key=wish.event_key, place=replace(again.place, target_id=wish.place.target_id))
-    if not first or source is None:
+    if source is None or not _says_more(source, found):
         return again
     return replace(
         again,
-        event_key=again.event_key or source.event_key,
+        event_key=source.event_key if found.source_event_id is not None else again.event_key or source.event_key,
         source_event_id=source.call_id,
-        source_succeeded=source.verdict == "success",
+        source_verdict=source.verdict,
         sessions=(source.session_id,),
     )
+
+
+def _says_more(source: PageEvent, found: Candidate) -> bool:
+    """Whether a call is a better source than the one there is: any is better than none, and one that proved something
+    is better than a look at the page."""
+    if found.source_event_id is None:
+        return True
+    silent = found.source_verdict == "neutral" and found.resolution_event_id is None and not found.failures_in_row
+    return silent and found.origin == "semantic" and source.verdict != "neutral"
 
 
 def _verifies(found: Candidate, wish: Raise) -> bool:
@@ -207,7 +217,7 @@ def after_event(found: Candidate, event: PageEvent) -> Candidate:
 
 
 def _supported(found: Candidate, event: PageEvent) -> Candidate:
-    failed_before = found.failures_in_row > 0 or (found.source_event_id is not None and not found.source_succeeded)
+    failed_before = found.failures_in_row > 0 or found.source_verdict == "failure"
     return replace(
         found,
         resolution_event_id=found.resolution_event_id or event.call_id,
@@ -259,7 +269,8 @@ def newest_unverified(found: list[Candidate]) -> Candidate | None:
 
 def evidence_score(found: Candidate) -> float:
     """What speaks for a candidate, in the open: every part is something that happened."""
-    backed = found.verified_at_ms is not None and (found.resolution_event_id is not None or found.source_succeeded)
+    proven = found.resolution_event_id is not None or found.source_verdict == "success"
+    backed = found.verified_at_ms is not None and proven
     parts = (
         0.35 if found.source_event_id is not None else 0.0,
         0.35 if found.resolution_event_id is not None else 0.0,
@@ -277,6 +288,10 @@ def strength(score: float) -> Strength:
 
 
 def failed_since_verified(found: Candidate) -> bool:
+    """Whether a failure stands against it: newer than its verification, or the last thing that was seen of it, which
+    saying that it holds does not undo."""
+    if found.failures_in_row > 0:
+        return True
     if found.verified_at_ms is None or found.last_failure_at_ms is None:
         return False
     return found.last_failure_at_ms > found.verified_at_ms

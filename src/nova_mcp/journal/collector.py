@@ -43,7 +43,7 @@ def derive(conn: Connection, record: CallRecord, link: Link) -> None:
     if fresh:
         tally += of_observations(event.created_at_ms, fresh)
     if tally != _NOTHING:
-        bump(conn, link.server_id, tally)
+        bump(conn, link.server_id, tally, principal=event.principal)
 
 
 _NOTHING = Tally()

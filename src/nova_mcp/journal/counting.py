@@ -79,6 +79,16 @@ def hour_of(at_ms: int) -> int:
     return at_ms // HOUR_MS
 
 
+# Whole days are kept under names of their own, beside their hours; the suffix keeps the order of the groups.
+DAY: Final = "@day"
+DAY_HOURS: Final = 24
+
+
+def day_of(hour: int) -> int:
+    """The hour with which a day begins."""
+    return hour - hour % DAY_HOURS
+
+
 def label(text: str) -> str:
     """As a figure's label; no database keeps a zero byte, and PostgreSQL no half character."""
     kept = text[:LABEL_LIMIT].replace("\x00", "")

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Column, Connection, Index, Integer, Table, Te
 from nova_mcp.journal.candidate_store import candidates_of, curate
 from nova_mcp.journal.candidates import weighed
 from nova_mcp.journal.counters import bump
-from nova_mcp.journal.counting import Tally, of_curated, of_decision
+from nova_mcp.journal.counting import DECISION, Tally, of_curated, of_decision
 from nova_mcp.journal.model import (
     ClaimedStats,
     Conclusion,
@@ -75,8 +75,14 @@ class StoredDecision:
 
 
 def summary_of(conn: Connection, task_id: str) -> FinalizeSummary:
-    """What a work context has gathered."""
+    """What a work context has gathered, locked until it is finalized."""
     return FinalizeSummary(tuple(weighed(found) for found in candidates_of(conn, task_id)))
+
+
+def gathered(conn: Connection, task_id: str) -> FinalizeSummary:
+    """The same to look at only: whoever ends several contexts at once must not hold the candidates of one while it
+    waits for those of the next, which a call may have locked in the other order."""
+    return FinalizeSummary(tuple(weighed(found) for found in candidates_of(conn, task_id, lock=False)))
 
 
 def write_conclusion(
@@ -101,7 +107,11 @@ def write_conclusion(
     )
     if conclusion.job is not None:
         conn.execute(insert(outbox_job), _job_row(context, conclusion.job, now_ms))
-    bump(conn, context.task_id, tally + of_decision(decision, now_ms))
+    # All decisions count in one place: a server that ends several claims at once would otherwise touch several places
+    # in their order, and another one in the opposite order.
+    # Reasons of Nova's own are the same for everybody; a caller's are its words, and so are components.
+    own = decision.kind == "skip" and decision.source == "auto"
+    bump(conn, DECISION, tally + of_decision(decision, now_ms), principal="" if own else context.principal)
 
 
 def _promoted(conn: Connection, context: WorkContext, now_ms: int) -> Tally:

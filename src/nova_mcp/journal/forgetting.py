@@ -41,11 +41,12 @@ class _Old:
 
 
 def _kinds(kept: JournalRetention) -> Iterator[_Old]:
+    """In the order in which a call touches them, so that the two never wait for each other."""
     job = outbox_job.c
-    yield _Old(tool_event, tool_event.c.created_at_ms, kept.event_days)
-    yield _Old(observation, observation.c.created_at_ms, kept.journal_days)
-    yield _Old(observation_throttle, observation_throttle.c.at_ms, _THROTTLE_DAYS)
     yield _Old(activity_session, activity_session.c.last_at_ms, kept.journal_days)
+    yield _Old(tool_event, tool_event.c.created_at_ms, kept.event_days)
+    yield _Old(observation_throttle, observation_throttle.c.at_ms, _THROTTLE_DAYS)
+    yield _Old(observation, observation.c.created_at_ms, kept.journal_days)
     yield _Old(finalize_decision, finalize_decision.c.decided_at_ms, kept.journal_days)
     yield _Old(outbox_job, job.settled_at_ms, kept.event_days, job.state == "done")
     yield _Old(outbox_job, job.settled_at_ms, kept.journal_days, job.state == "failed")
@@ -57,7 +58,8 @@ def forget(conn: Connection, now_ms: int, kept: JournalRetention) -> int:
     for old in _kinds(kept):
         key = tuple(old.table.primary_key.columns)
         chosen = select(*key).where(*old.where(now_ms)).order_by(old.at).limit(STEP)
-        gone += conn.execute(delete(old.table).where(tuple_(*key).in_(chosen))).rowcount
+        # Asked again of the row itself: a call may have made it young while this waited for it.
+        gone += conn.execute(delete(old.table).where(tuple_(*key).in_(chosen), *old.where(now_ms))).rowcount
     hours = forget_hours(conn, now_ms)
     return gone + hours.hours + hours.latencies
 

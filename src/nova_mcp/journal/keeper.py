@@ -49,5 +49,5 @@ def add_candidate(conn: Connection, context: WorkContext, claimed: Claimed, now_
     wish = Raise(place, claimed.component, claimed.claim, claimed.status, claimed.confidence)
     source = store.newest_page_event(conn, context.task_id, claimed.host, now_ms - SOURCE_AGE_MS)
     change = candidate_store.put(conn, wish, source, now_ms)
-    bump(conn, context.task_id, counted([change], now_ms))
+    bump(conn, context.task_id, counted([change], now_ms), principal=context.principal)
     return Kept(change.after, change.before is None)

@@ -3,6 +3,7 @@
 Nova's own refusals, calls that never reached the page and pages that an agent's script has changed teach nothing.
 """
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterator
@@ -19,13 +20,13 @@ ERROR_CHARS: Final = 220
 SUMMARY_CHARS: Final = 400
 PAYLOAD_BYTES: Final = 64 * 1024
 _PREFIX: Final = "nova."
+# Made once: json.dumps would make one per call.
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 _TEACHING: Final = frozenset(
     {"click_selector", "type_selector", "type_selector_secret", "choose_option", "phenomenon_apply"}
 )
 _EXECUTED: Final = frozenset({"ok", "failed", "partial"})
 _PAGE_EFFECTS: Final = frozenset({"read", "navigate", "act", "commit"})
-# Something Nova depends on was away or busy, which says nothing about a page that was only to be looked at.
-_UNAVAILABLE: Final = -32002
 _DIRECTIONS: Final[dict[LearningLabel, Direction]] = {"success": 1, "failure": -1, "sighting": 0, "none": 0}
 
 
@@ -37,6 +38,7 @@ def ended_at_ms(record: CallRecord) -> int:
     return record.started_at_ms + record.duration_ms
 
 
+@functools.lru_cache(maxsize=1024)
 def scope_of(url: str | None) -> str | None:
     """The host a page belongs to, with its port where that is not the usual one."""
     if url is None:
@@ -89,12 +91,12 @@ def tool_event_of(record: CallRecord) -> ToolEvent:
 
 
 def _summary(arguments: Json) -> str:
-    return json.dumps(arguments, separators=(",", ":"), sort_keys=True)[:SUMMARY_CHARS]
+    return _ENCODER.encode(arguments)[:SUMMARY_CHARS]
 
 
 def payload_text(observation: Observation) -> str:
-    text = json.dumps(dict(observation.payload), separators=(",", ":"), sort_keys=True)
-    return text if len(text) <= PAYLOAD_BYTES else json.dumps({"omittedBytes": len(text)})
+    text = _ENCODER.encode(dict(observation.payload))
+    return text if len(text) <= PAYLOAD_BYTES else _ENCODER.encode({"omittedBytes": len(text)})
 
 
 # -- what candidates look at
@@ -115,7 +117,7 @@ def is_evidence(record: CallRecord) -> bool:
 
 
 def digest(*parts: str) -> str:
-    return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode("ascii")).hexdigest()
+    return hashlib.sha256(_ENCODER.encode(parts).encode("ascii")).hexdigest()
 
 
 def event_key_of(record: CallRecord) -> str | None:
@@ -134,15 +136,19 @@ def diagnostic_key_of(record: CallRecord) -> str | None:
 
 
 def verdict_of(record: CallRecord) -> EventVerdict:
-    """What a call says about a claim made from it; an act only speaks once it was proven one way or the other."""
+    """What a call says about a claim made from it; only what was proven one way or the other says anything.
+
+    Looking at a page or going there proves nothing: an agent could repeat it until its own claim had evidence enough.
+    """
     if not is_evidence(record):
         return "neutral"
     if record.effect in ("act", "commit"):
         return _act_verdict(record)
-    if record.outcome.kind == "ok":
-        return "success"
-    away = record.effect == "read" and record.outcome.error_code == _UNAVAILABLE
-    return "failure" if record.outcome.kind == "failed" and not away else "neutral"
+    signals = record.signals
+    if signals.telemetry == "refuted":
+        return "failure"
+    proven = signals.high_signal or signals.telemetry == "confirmed"
+    return "success" if proven and record.outcome.kind == "ok" else "neutral"
 
 
 def _act_verdict(record: CallRecord) -> EventVerdict:

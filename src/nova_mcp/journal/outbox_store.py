@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, or_, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, or_, select, update
 
 from nova_mcp.journal.counters import bump
 from nova_mcp.journal.counting import of_job_done
@@ -19,6 +19,7 @@ LAST_PAUSE_MS: Final = 300_000
 LEASE_MS: Final = 60_000
 ERROR_LIMIT: Final = 220
 _RAN_OUT: Final = "its worker was gone before it was done"
+_UNREADABLE: Final = "its payload is no JSON object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,22 @@ def pause_ms(attempt: int) -> int:
     return round(FIRST_PAUSE_MS * spread)
 
 
+def _over(until: Column[Any], now_ms: int, longest_ms: int) -> ColumnElement[bool]:
+    """Whether a pause or a lease has ended; one that lasts longer than any was begun before the clock was set back.
+
+    Twice the longest, because the clocks of servers differ a little.
+    """
+    return or_(until <= now_ms, until > now_ms + 2 * longest_ms)
+
+
 def _takeable(now_ms: int, types: Collection[JobType]) -> Select[Any]:
     job = outbox_job.c
     return (
         select(outbox_job)
         .where(
             or_(
-                (job.state == "pending") & (job.due_at_ms <= now_ms),
-                (job.state == "leased") & (job.lease_until_ms <= now_ms),
+                (job.state == "pending") & _over(job.due_at_ms, now_ms, LAST_PAUSE_MS),
+                (job.state == "leased") & _over(job.lease_until_ms, now_ms, LEASE_MS),
             ),
             # What nobody here can do waits untouched and keeps its tries.
             job.job_type.in_(sorted(types)),
@@ -68,13 +77,25 @@ def has_work(conn: Connection, now_ms: int, types: Collection[JobType]) -> bool:
 def take(conn: Connection, worker: str, now_ms: int, types: Collection[JobType]) -> Job | None:
     """Lease the next job that is due; one that used up its tries without an end is parked on the way."""
     while (row := conn.execute(_takeable(now_ms, types).with_for_update(skip_locked=True)).one_or_none()) is not None:
-        if row.attempts < TRIES:
-            return _leased(conn, row, worker, now_ms)
-        _end(conn, row.job_id, "failed", now_ms, row.last_error or _RAN_OUT)
+        if row.attempts >= TRIES:
+            _end(conn, row.job_id, "failed", now_ms, row.last_error or _RAN_OUT)
+        elif (payload := _payload(row.payload)) is None:
+            # Left where it is, it would be the next job for ever.
+            _end(conn, row.job_id, "failed", now_ms, _UNREADABLE)
+        else:
+            return _leased(conn, row, payload, worker, now_ms)
     return None
 
 
-def _leased(conn: Connection, row: Row[Any], worker: str, now_ms: int) -> Job:
+def _payload(text: str) -> Mapping[str, Json] | None:
+    try:
+        payload = json.loads(text)
+    except ValueError:
+        return None
+    return payload if isinstance(payload, dict) else None
+
+
+def _leased(conn: Connection, row: Row[Any], payload: Mapping[str, Json], worker: str, now_ms: int) -> Job:
     conn.execute(
         update(outbox_job)
         .where(outbox_job.c.job_id == row.job_id)
@@ -88,7 +109,7 @@ def _leased(conn: Connection, row: Row[Any], worker: str, now_ms: int) -> Job:
         target_id=row.target_id,
         principal=row.principal,
         agent_id=row.agent_id,
-        payload=json.loads(row.payload),
+        payload=payload,
         attempt=row.attempts + 1,
         leased_by=worker,
     )

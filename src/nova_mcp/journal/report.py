@@ -16,7 +16,7 @@ Blocker = Literal["too_few_verified_actions", "contradicted_successes", "outbox_
 
 @dataclass(frozen=True, slots=True)
 class StatisticsQuery:
-    """Which window, and how long the lists may get."""
+    """Which window, how long the lists may get, and whose labels they show; None asks for everybody's."""
 
     window_hours: int = 24
     top_components: int = 8
@@ -25,6 +25,7 @@ class StatisticsQuery:
     top_hosts: int = 8
     top_selectors: int = 8
     component: str | None = None
+    principal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,12 @@ class RuntimeReading:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Figures as the store holds them."""
+    """Figures as the store holds them; `chosen` are the totals of candidates and curation that were asked for, all of
+    them or those of one component."""
 
     window: Mapping[str, tuple[int, int]]
     totals: Mapping[str, int]
+    chosen: Mapping[str, int]
     components: tuple[Labelled, ...]
     skip_reasons: tuple[Labelled, ...]
     outbox: OutboxState

@@ -1,12 +1,13 @@
 """Reads the journal's figures back; a reading costs the same however long the history is."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, case, false, func, or_, select, true
 
 from nova_mcp.journal import counting as names
-from nova_mcp.journal.counting import hour_of
+from nova_mcp.journal.counting import DAY, DAY_HOURS, day_of, hour_of
 from nova_mcp.journal.finalize_store import outbox_job
 from nova_mcp.journal.report import Labelled, OutboxState, Reading, RuntimeReading, StatisticsQuery
 from nova_mcp.journal.statistics_tables import statistic_hour, statistic_latency, statistic_total
@@ -36,95 +37,146 @@ _STANDINGS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A window as it is read: hours up to the first midnight in it, and whole days from there."""
+
+    hours: range
+    first_day: int
+    last_day: int
+
+    def within(self, table: Table, *wanted: str) -> ColumnElement[bool]:
+        """Rows of these names, each moment once."""
+        named, hour = table.c.name, table.c.hour
+        return or_(
+            and_(named.in_(wanted), hour.in_(self.hours)) if self.hours else false(),
+            and_(named.in_([name + DAY for name in wanted]), hour >= self.first_day),
+        )
+
+    def days(self) -> range:
+        return range(self.first_day, self.last_day + 1, DAY_HOURS)
+
+
+def span_of(window_hours: int, now_ms: int) -> Span:
+    first = hour_of(now_ms - window_hours * names.HOUR_MS)
+    midnight = day_of(first + DAY_HOURS - 1)
+    # One day more: a server whose clock is ahead may have begun it already.
+    return Span(range(first, midnight), midnight, day_of(hour_of(now_ms)) + DAY_HOURS)
+
+
 def read(conn: Connection, query: StatisticsQuery, now_ms: int, *, chain_broken: bool) -> Reading:
     """Everything a report is made of, in one transaction."""
-    first = hour_of(now_ms - query.window_hours * names.HOUR_MS)
-    window = _window(conn, first)
-    if query.component is not None:
-        window |= _component_window(conn, query.component, range(first, hour_of(now_ms) + 2))
-    component = query.component
-    top = names.CANDIDATE_OF + ".top"
+    span, component = span_of(query.window_hours, now_ms), query.component
+    window = _window(conn, span)
+    if component is not None:
+        window |= _component_window(conn, component, span, query.principal)
+    top, totals = names.CANDIDATE_OF + ".top", _totals(conn, (*_TOTALS, *_STANDINGS))
     return Reading(
         window=window,
-        totals=_totals(conn, _TOTALS, "") | _totals(conn, _STANDINGS, component or ""),
-        components=_labels(conn, top, first, query.top_components)
+        totals=totals,
+        chosen=totals if component is None else _totals(conn, _STANDINGS, component, query.principal),
+        components=_labels(conn, top, span, Top(query.top_components, query.principal))
         if component is None
         else _only(component, window[names.CANDIDATE][0]),
-        skip_reasons=_labels(conn, names.SKIP_REASON, first, query.max_skip_reasons),
+        skip_reasons=_labels(
+            conn, names.SKIP_REASON, span, Top(query.max_skip_reasons, query.principal, own_words=True)
+        ),
         outbox=_outbox(conn, now_ms),
-        runtime={name: _runtime(conn, name, first, query) for name in names.RUNTIME},
+        runtime={name: _runtime(conn, name, span, query) for name in names.RUNTIME},
         chain_broken=chain_broken,
     )
 
 
-def _window(conn: Connection, first: int) -> dict[str, tuple[int, int]]:
+def _window(conn: Connection, span: Span) -> dict[str, tuple[int, int]]:
     table = statistic_hour.c
     rows = conn.execute(
         select(table.name, func.sum(table.count), func.sum(table.good))
-        .where(table.name.in_(_PLAIN), table.hour >= first, table.label == "")
+        .where(span.within(statistic_hour, *_PLAIN), table.label == "")
         .group_by(table.name)
     )
-    found = {name: (int(count), int(good)) for name, count, good in rows}
-    return {name: found.get(name, (0, 0)) for name in _PLAIN}
+    found = dict.fromkeys(_PLAIN, (0, 0))
+    for name, count, good in rows:
+        plain = name.removesuffix(DAY)
+        had = found[plain]
+        found[plain] = (had[0] + int(count), had[1] + int(good))
+    return found
 
 
-def _component_window(conn: Connection, component: str, hours: Iterable[int]) -> dict[str, tuple[int, int]]:
-    table = statistic_hour.c
-    # Hour by hour, so that the index leads to the one label and the others are never looked at.
+def _component_window(
+    conn: Connection, component: str, span: Span, principal: str | None
+) -> dict[str, tuple[int, int]]:
+    table, wanted = statistic_hour.c, (names.CANDIDATE_OF, names.CURATED_OF)
+    # Day by day, so that the index leads to the one label and the others are never looked at.
+    places = or_(
+        and_(table.name.in_(wanted), table.hour.in_(span.hours)) if span.hours else false(),
+        and_(table.name.in_([name + DAY for name in wanted]), table.hour.in_(span.days())),
+    )
     rows = conn.execute(
         select(table.name, func.sum(table.count))
-        .where(table.name.in_((names.CANDIDATE_OF, names.CURATED_OF)), table.hour.in_(list(hours)))
-        .where(table.label == names.label(component))
+        .where(places, table.label == names.label(component), _of(statistic_hour, principal))
         .group_by(table.name)
     )
-    found = {name: int(count) for name, count in rows}
-    return {
-        names.CANDIDATE: (found.get(names.CANDIDATE_OF, 0), 0),
-        names.CURATED: (found.get(names.CURATED_OF, 0), 0),
-    }
+    found = dict.fromkeys(wanted, 0)
+    for name, count in rows:
+        found[name.removesuffix(DAY)] += int(count)
+    return {names.CANDIDATE: (found[names.CANDIDATE_OF], 0), names.CURATED: (found[names.CURATED_OF], 0)}
 
 
 def _only(component: str, candidates: int) -> tuple[Labelled, ...]:
     return (Labelled(component, candidates),) if candidates else ()
 
 
-def _totals(conn: Connection, wanted: Sequence[str], label: str) -> dict[str, int]:
+def _of(table: Table, *principals: str | None) -> ColumnElement[bool]:
+    return true() if None in principals else table.c.principal.in_(principals)
+
+
+def _totals(conn: Connection, wanted: Sequence[str], label: str = "", principal: str | None = None) -> dict[str, int]:
     table = statistic_total.c
     rows = conn.execute(
         select(table.name, func.sum(table.count))
-        .where(table.name.in_(wanted), table.label == names.label(label))
+        .where(table.name.in_(wanted), table.label == names.label(label), _of(statistic_total, principal))
         .group_by(table.name)
     )
     found = {name: int(count) for name, count in rows}
     return {name: found.get(name, 0) for name in wanted}
 
 
-def _labels(conn: Connection, name: str, first: int, limit: int) -> tuple[Labelled, ...]:
+@dataclass(frozen=True, slots=True)
+class Top:
+    """How long a list may get, and whose labels it may hold; Nova's own words are nobody's and for everybody."""
+
+    limit: int
+    principal: str | None
+    own_words: bool = False
+
+
+def _labels(conn: Connection, name: str, span: Span, top: Top) -> tuple[Labelled, ...]:
     table = statistic_hour.c
     count, good = func.sum(table.count), func.sum(table.good)
+    whose = (top.principal, "") if top.own_words else (top.principal,)
     rows = conn.execute(
         select(table.label, count, good)
-        .where(table.name == name, table.hour >= first)
+        .where(span.within(statistic_hour, name), _of(statistic_hour, *whose))
         .group_by(table.label)
         .order_by(count.desc(), table.label)
-        .limit(limit)
+        .limit(top.limit)
     )
     return tuple(Labelled(label, int(often), int(well)) for label, often, well in rows)
 
 
-def _runtime(conn: Connection, name: str, first: int, query: StatisticsQuery) -> RuntimeReading:
-    table = statistic_latency.c
+def _runtime(conn: Connection, name: str, span: Span, query: StatisticsQuery) -> RuntimeReading:
+    table, whose = statistic_latency.c, query.principal
     rows = conn.execute(
         select(table.bucket, func.sum(table.count))
-        .where(table.name == f"tool.{name}", table.hour >= first)
+        .where(span.within(statistic_latency, f"tool.{name}"))
         .group_by(table.bucket)
     )
     return RuntimeReading(
         latencies={int(bucket): int(count) for bucket, count in rows},
-        routes=_labels(conn, f"tool.{name}.route", first, query.top_routes),
-        hosts=_labels(conn, f"tool.{name}.host", first, query.top_hosts),
-        selectors=_labels(conn, f"tool.{name}.selector", first, query.top_selectors),
-        reasons=_labels(conn, f"tool.{name}.reason", first, REASONS),
+        routes=_labels(conn, f"tool.{name}.route", span, Top(query.top_routes, whose)),
+        hosts=_labels(conn, f"tool.{name}.host", span, Top(query.top_hosts, whose)),
+        selectors=_labels(conn, f"tool.{name}.selector", span, Top(query.top_selectors, whose)),
+        reasons=_labels(conn, f"tool.{name}.reason", span, Top(REASONS, whose)),
     )
 
 

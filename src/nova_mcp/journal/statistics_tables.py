@@ -1,7 +1,9 @@
-"""Where the journal's figures live: counters and latencies per hour, totals, and what commits propose.
+"""Where the journal's figures live, counters and latencies per hour and totals; and what commits propose.
 
 `shard` is a small number drawn from the server id: servers seldom wait for each other, and however many servers were
 ever started, a reader meets at most `SHARDS` rows of one key.
+
+`principal` is whose a labelled figure is, since labels name sites and controls; one without a label is everybody's.
 """
 
 from typing import Final
@@ -19,6 +21,7 @@ statistic_hour = Table(
     Column("name", Text, primary_key=True),
     Column("hour", Integer, primary_key=True, autoincrement=False),
     Column("label", Text, primary_key=True),
+    Column("principal", Text, primary_key=True),
     Column("shard", Integer, primary_key=True, autoincrement=False),
     Column("count", BigInteger, nullable=False),
     Column("good", BigInteger, nullable=False),
@@ -41,6 +44,7 @@ statistic_total = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("label", Text, primary_key=True),
+    Column("principal", Text, primary_key=True),
     Column("shard", Integer, primary_key=True, autoincrement=False),
     Column("count", BigInteger, nullable=False),
     sqlite_with_rowid=False,

@@ -40,6 +40,9 @@ def propose(conn: Connection, job: Job, now_ms: int) -> None:
     ids = job.payload.get("candidateIds")
     if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
         raise ValueError("candidateIds must be a list of candidate numbers")
+    if not ids:
+        # A caller may commit although nothing is ready; that proposes nothing.
+        return
     conn.execute(
         _PROPOSE,
         {

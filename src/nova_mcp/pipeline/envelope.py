@@ -97,10 +97,11 @@ class Envelope:
         return replace(record, call_id=intent_id, kind="intent", effect="commit", started_at_ms=now_ms, closes=None)
 
     def _scripted(self, after: PageState) -> bool:
-        tab = self.evidence.tab
-        if tab is None or tab.scripted_epoch is None:
+        tab, first, last = self.evidence.tab, self.before.page_epoch, after.page_epoch
+        if tab is None or tab.scripted_epoch is None or last is None:
             return False
-        return tab.scripted_epoch in (self.before.page_epoch, after.page_epoch)
+        # A call of several steps may have changed a document that it came to and left again.
+        return (last if first is None else first) <= tab.scripted_epoch <= last
 
     def _kept_selector(self, selector: str, *, keep_raw_urls: bool) -> str:
         return redact_selector(self.redactor.text(selector), keep_raw_urls=keep_raw_urls)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from nova_mcp.browser.claims import Lease, Reclaimed, held_by_other, may_mutate
 from nova_mcp.errors import Blocked, BudgetExhausted, ClaimMismatch, CommitRefused, Fix, Killed, NovaError, PolicyDenied
-from nova_mcp.facts.policies import Lacking
+from nova_mcp.facts.policies import Lacking, capability_missing
 from nova_mcp.observation.model import MUTATING, Effect
 from nova_mcp.pipeline.session_budget import Exhausted
 from nova_mcp.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
@@ -135,14 +135,7 @@ def _domain(facts: GateFacts, _: GateSettings) -> NovaError | None:
 def _capability(facts: GateFacts, _: GateSettings) -> NovaError | None:
     if (lacking := facts.lacking) is None:
         return None
-    return PolicyDenied(
-        "policy.capability_missing",
-        f"The operator demands {lacking.capability} on {lacking.service_key}, and no current fact shows it.",
-        "Look at the page and report what it shows with nova.ok_observe, or have policies.toml changed.",
-        stage="gate",
-        fix=Fix("nova.perceive", {"agentId": facts.owner[1], "targetId": facts.target_id or "active"}),
-        details={"capability": lacking.capability, "serviceKey": lacking.service_key},
-    )
+    return capability_missing(lacking, facts.owner[1], facts.target_id or "active")
 
 
 _SPENT = {

@@ -1,7 +1,7 @@
 """What a look says about live facts: the hint to report something, and what Nova notes down by itself."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -9,6 +9,7 @@ from nova_mcp.browser.seen import AuthSurface, SeenPage
 from nova_mcp.browser.witness import StoreFacts
 from nova_mcp.facts.keeper import Advice
 from nova_mcp.facts.model import Certainty, Fact, FactState, ServiceKind
+from nova_mcp.facts.rules import DETECTED, Hint
 from nova_mcp.facts.vocabulary import SIGNALS
 from nova_mcp.observation.model import Json
 from nova_mcp.storage.errors import StoreUnavailable
@@ -21,6 +22,8 @@ from nova_mcp.verification import model as verification
 # A line shorter than this says nothing any more.
 LEAST_LINE: Final = 8
 FACTS_TOKENS: Final = 300
+DOUBT_TOKENS: Final = 40
+DOUBTABLE: Final = (*DETECTED, "core.ui.language")
 _LOGIN_STAGES: Final = frozenset({"login_wall", "identity_step", "federated_login"})
 
 
@@ -58,11 +61,29 @@ OkHints: TypeAlias = OkHintsPart | UnchangedHintsPart
 
 @dataclass(frozen=True, slots=True)
 class ToldHints:
-    """A hint in both forms, and which part of it found no room."""
+    """A hint in both forms, which part of it found no room, and what it was drawn from."""
 
     part: OkHints | None = None
     line: str = ""
     omitted: tuple[str, ...] = ()
+    advice: Advice | None = None
+
+    @property
+    def room_for_doubts(self) -> int:
+        """What has to be kept free for a warning: nothing where no agent said what Nova could see otherwise."""
+        facts = {} if self.advice is None else self.advice.facts
+        theirs = [key for key in DOUBTABLE if key in facts and facts[key].source == "agent"]
+        return DOUBT_TOKENS if theirs else 0
+
+    def doubts(self, seen: Mapping[str, Json]) -> list[str]:
+        """Where the page looks otherwise than an agent reported; the fact stays as it is."""
+        if self.advice is None:
+            return []
+        held = self.advice.facts
+        return [
+            f"{key}={_readable(held[key])} was reported, but to Nova the page looks {seen[key]}; look again."
+            for key in self.advice.doubted(seen)
+        ]
 
 
 NOTHING_TO_SAY: Final = ToldHints()
@@ -71,17 +92,18 @@ NOTHING_TO_SAY: Final = ToldHints()
 async def ok_hints(ctx: ToolContext, room: int) -> ToldHints:
     """Whether this caller should report what the page shows; `room` is what the text may take."""
     place = ctx.facts.place(ctx.tab)
-    advice = None if place is None else await ctx.facts.advice(place, ctx.caller.owner)
-    if advice is None:
+    if place is None:
         return NOTHING_TO_SAY
-    facts, cut = _facts_within(advice, FACTS_TOKENS)
+    advice = await ctx.facts.advice(place, ctx.caller.owner)
+    if advice.hint is None:
+        return ToldHints(advice=advice)
+    facts, cut = ({}, False) if advice.unchanged else _facts_within(advice, FACTS_TOKENS)
     omitted = ("okHints.currentFacts",) if cut else ()
-    line = fit_tokens(_line(advice), room) if room >= LEAST_LINE else ""
-    return ToldHints(_part(advice, facts), line, omitted if line else (*omitted, "okHints"))
+    line = fit_tokens(_line(advice, advice.hint), room) if room >= LEAST_LINE else ""
+    return ToldHints(_part(advice, advice.hint, facts), line, omitted if line else (*omitted, "okHints"), advice)
 
 
-def _part(advice: Advice, facts: dict[str, HintFact]) -> OkHints:
-    needed = advice.hint
+def _part(advice: Advice, needed: Hint, facts: dict[str, HintFact]) -> OkHints:
     if advice.unchanged:
         return UnchangedHintsPart(
             should_observe=True,
@@ -102,25 +124,30 @@ def _part(advice: Advice, facts: dict[str, HintFact]) -> OkHints:
     )
 
 
-def _line(advice: Advice) -> str:
-    needed = advice.hint
+def _line(advice: Advice, needed: Hint) -> str:
     why = [word for word, so in (("first visit", needed.first_visit), ("url changed", needed.url_changed)) if so]
     reason = f" ({', '.join(why)})" if why else ""
-    known = "".join(f" {one.key}={one.value}" for one in _ranked(advice) if one.key in needed.keys)
+    told = () if advice.unchanged else [one for one in _ranked(advice) if one.key in needed.keys]
+    known = "".join(f" {one.key}={_readable(one)}" for one in told)
     return f"ok: observe {' '.join(needed.keys) or 'again'}{reason}" + (f"; was{known}" if known else "")
+
+
+def _readable(one: Fact) -> str:
+    return json.dumps(json.loads(one.value), ensure_ascii=False, separators=(",", ":"))
 
 
 def _ranked(advice: Advice) -> list[Fact]:
     """What is asked for first, then the core signals, then the rest."""
-    ranks = {key: rank for rank, key in enumerate((*advice.hint.keys, *SIGNALS))}
-    return sorted(advice.facts.values(), key=lambda one: (ranks.get(one.key, len(ranks) + 1), one.key))
+    wanted = () if advice.hint is None else advice.hint.keys
+    ranks = {key: rank for rank, key in reversed(list(enumerate((*wanted, *SIGNALS))))}
+    return sorted(advice.facts.values(), key=lambda one: (ranks.get(one.key, len(SIGNALS) + len(wanted)), one.key))
 
 
 def _facts_within(advice: Advice, room: int) -> tuple[dict[str, HintFact], bool]:
     shown: dict[str, HintFact] = {}
     for one in _ranked(advice):
         fact = HintFact(
-            value_json=json.dumps(json.loads(one.value), ensure_ascii=False, separators=(",", ":")),
+            value_json=_readable(one),
             fact_state=one.state,
             certainty_level=one.certainty,
             last_observed_at=utc(one.last_observed_at_ms),
@@ -154,15 +181,22 @@ def sightings(kind: ServiceKind, page: SeenPage | None, auth: AuthSurface | None
     return seen
 
 
-def note_page(ctx: ToolContext, page: SeenPage | None, auth: AuthSurface | None, *, sends: bool = False) -> None:
+def note_page(
+    ctx: ToolContext, page: SeenPage | None, auth: AuthSurface | None, *, sends: bool = False
+) -> dict[str, Json]:
     """Hand over what this call has read of the page anyway; a page that an agent's script ran in proves nothing."""
     tab = ctx.tab
     place = ctx.facts.place(tab)
     if place is None or tab.scripted_epoch == tab.page_epoch:
-        return
-    also = ctx.facts.seen(place, sightings(place.service.kind, page, auth, sends=sends), ctx.call.call_id)
+        return {}
+    if page is not None and ctx.facts.place(tab, page.url) != place:
+        # The tab has moved on since: this was seen on another page, perhaps of another service.
+        return {}
+    seen = sightings(place.service.kind, page, auth, sends=sends)
+    also = ctx.facts.seen(place, seen, ctx.call.call_id)
     if also is not None:
         ctx.evidence.also.append(also)
+    return seen
 
 
 # -- facts in contracts

@@ -11,7 +11,7 @@ from nova_mcp.errors import InvalidParams, Precondition
 from nova_mcp.facts.keeper import Claim, Known, Noting, Place
 from nova_mcp.facts.model import Certainty, ClaimState, Fact, FactState
 from nova_mcp.facts.rules import MAX_VALUE_CHARS, is_stale, value_chars
-from nova_mcp.facts.sensitive import sensitive_reason, sensitive_text
+from nova_mcp.facts.sensitive import sensitive_key, sensitive_reason, sensitive_text
 from nova_mcp.facts.vocabulary import MAX_KEY_CHARS, SIGNALS, ValueType, key_problem, value_problem, value_warning
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
@@ -21,6 +21,7 @@ from nova_mcp.tools.times import utc
 MAX_CLAIMS: Final = 50
 MAX_EVIDENCE_CHARS: Final = 2_000
 THOUSAND: Final = 1000
+SHOWN_CHARS: Final = 160
 _PERCEIVED: Final = re.compile(r"(tab_\d+)\.")
 _NO_ZERO: Final = r"^[^\x00]*$"
 
@@ -87,31 +88,51 @@ class ObserveResult(Result):
     facts: list[ObservedFact]
     warnings: list[str] | None = None
 
+    def text(self) -> str:
+        """What became of each claim; the caller knows in full what it sent."""
+        counts = f"{self.accepted} accepted, {self.rejected} rejected, {self.superseded} superseded"
+        rows = [f"{one.key}={_brief(one.value)} {one.state}{' new' if one.is_new else ''}" for one in self.facts]
+        told = [f"warning: {one}" for one in self.warnings or ()]
+        return "\n".join([f"{self.target_id} {self.service_key}: {counts}", *rows, *told])
 
-def _sensitive(number: int, part: str, looks: str) -> InvalidParams:
+
+def _brief(value: JsonValue) -> str:
+    """A value in a line of text; the structured answer has the whole of it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}… ({len(text)} characters)"
+
+
+def _sensitive(part: str, looks: str) -> InvalidParams:
     return InvalidParams(
         "ok.sensitive_value",
-        f"claims[{number}].{part} looks like {looks}; such things are never kept, so nothing of this call was.",
+        f"{part} looks like {looks}; such things are never kept, so nothing of this call was.",
         "Report the state it stands for, such as that a password is set, and leave the secret out.",
-        details={"argument": f"claims.{number}.{part}"},
+        details={"argument": part.replace("[", ".").replace("]", "")},
     )
 
 
 def _check(p: ObserveParams, _: Catalogue) -> None:
+    if p.perception_id is not None and (looks := sensitive_text(p.perception_id)) is not None:
+        raise _sensitive("perceptionId", looks)
     for number, claim in enumerate(p.claims):
-        if (looks := sensitive_reason(claim.signal_key, claim.value)) is not None:
-            raise _sensitive(number, "value", looks)
-        if claim.evidence is not None and (looks := sensitive_text(claim.evidence)) is not None:
-            raise _sensitive(number, "evidence", looks)
+        found = {
+            "signalKey": sensitive_key(claim.signal_key),
+            "value": sensitive_reason(claim.signal_key, claim.value),
+            "evidence": None if claim.evidence is None else sensitive_text(claim.evidence),
+        }
+        for part, looks in found.items():
+            if looks is not None:
+                raise _sensitive(f"claims[{number}].{part}", looks)
 
 
 def _refuse_known_secrets(ctx: ToolContext, p: ObserveParams) -> None:
-    redactor = ctx.secrets.redactor
+    redactor, known = ctx.secrets.redactor, "one of the stored secrets"
+    if redactor.json(p.perception_id) != p.perception_id:
+        raise _sensitive("perceptionId", known)
     for number, claim in enumerate(p.claims):
-        if redactor.json(claim.value) != claim.value:
-            raise _sensitive(number, "value", "one of the stored secrets")
-        if claim.evidence is not None and redactor.text(claim.evidence) != claim.evidence:
-            raise _sensitive(number, "evidence", "one of the stored secrets")
+        for part, given in (("signalKey", claim.signal_key), ("value", claim.value), ("evidence", claim.evidence)):
+            if redactor.json(given) != given:
+                raise _sensitive(f"claims[{number}].{part}", known)
 
 
 @tool(
@@ -119,7 +140,7 @@ def _refuse_known_secrets(ctx: ToolContext, p: ObserveParams) -> None:
     effect="write",
     bundles=("live_facts",),
     lock="shared",
-    private_arguments=("claims",),
+    private_arguments=("claims", "perceptionId"),
     check=_check,
 )
 async def ok_observe(ctx: ToolContext, p: ObserveParams) -> ObserveResult:
@@ -132,7 +153,8 @@ async def ok_observe(ctx: ToolContext, p: ObserveParams) -> ObserveResult:
     noting = ctx.facts.noting(place, [one.claim() for one in p.claims], ctx.call.call_id, p.perception_id)
     # What a claim comes to is decided in the transaction of this call's record, where no other writer is.
     ctx.evidence.also.append(noting.also)
-    ctx.evidence.after_commit = lambda: _observed(ctx, p, place, noting)
+    odd = _oddities(ctx, p, place)
+    ctx.evidence.after_commit = lambda: _observed(p, place, noting, odd)
     return ObserveResult(
         target_id=ctx.tab.target_id, service_key=place.service.key, accepted=0, rejected=0, superseded=0, facts=[]
     )
@@ -149,9 +171,9 @@ def _place(ctx: ToolContext) -> Place:
     return place
 
 
-def _observed(ctx: ToolContext, p: ObserveParams, place: Place, noting: Noting) -> ObserveResult:
+def _observed(p: ObserveParams, place: Place, noting: Noting, odd: list[str]) -> ObserveResult:
     results = noting.results
-    target_id = ctx.tab.target_id
+    target_id = place.scope.target_id
     if results is None:
         rows = [
             ObservedFact(key=one.signal_key, value=one.value, state="observation_only", is_new=False)
@@ -167,7 +189,7 @@ def _observed(ctx: ToolContext, p: ObserveParams, place: Place, noting: Noting) 
             facts=rows,
             warnings=warnings,
         )
-    warnings = [one.warning for one in results if one.warning is not None] + _oddities(p, target_id)
+    warnings = [one.warning for one in results if one.warning is not None] + odd
     return ObserveResult(
         target_id=target_id,
         service_key=place.service.key,
@@ -182,12 +204,21 @@ def _observed(ctx: ToolContext, p: ObserveParams, place: Place, noting: Noting) 
     )
 
 
-def _oddities(p: ObserveParams, target_id: str) -> list[str]:
+def _oddities(ctx: ToolContext, p: ObserveParams, place: Place) -> list[str]:
     odd = [value_warning(claim.signal_key, claim.value) for claim in p.claims]
-    perceived = _PERCEIVED.match(p.perception_id or "")
-    if perceived is not None and perceived.group(1) != target_id:
-        odd.append(f"perceptionId is of {perceived.group(1)}, but these claims were taken for {target_id}.")
-    return [one for one in odd if one is not None]
+    return [one for one in (*odd, _of_another_page(ctx, p.perception_id or "", place)) if one is not None]
+
+
+def _of_another_page(ctx: ToolContext, perception_id: str, place: Place) -> str | None:
+    """Claims belong to the page the tab shows now; they may have been read off another."""
+    tab = ctx.tab
+    perceived = _PERCEIVED.match(perception_id)
+    if perceived is not None and perceived.group(1) != tab.target_id:
+        return f"perceptionId is of {perceived.group(1)}, but these claims were taken for {tab.target_id}."
+    look = tab.perception.snapshot(perception_id, ctx.ports.clock.now_ms())
+    if look is None or (look.epoch == tab.page_epoch and ctx.facts.place(tab, look.scan.page.url) == place):
+        return None
+    return f"{tab.target_id} has moved on since that perceptionId; these claims were taken for {place.page.url}."
 
 
 class FactsParams(TargetParams):
@@ -228,9 +259,8 @@ class CurrentFact(Part):
     history: list[PastFact]
 
     def line(self) -> str:
-        value = json.dumps(self.value, ensure_ascii=False, separators=(",", ":"))
         stale = " stale" if self.is_stale else ""
-        return f"{self.key}={value} {self.state} {self.certainty_level}{stale} {self.last_observed_at}"
+        return f"{self.key}={_brief(self.value)} {self.state} {self.certainty_level}{stale} {self.last_observed_at}"
 
 
 class FactsResult(Result):
@@ -243,9 +273,10 @@ class FactsResult(Result):
     def text(self) -> str:
         able = " ".join(name if yes else f"not {name}" for name, yes in self.capabilities.items())
         shown = f"{len(self.facts)} of {self.count}" if len(self.facts) < self.count else str(self.count)
-        lines = [f"{self.target_id} {self.service_key}: {shown} facts", *(one.line() for one in self.facts)]
+        noun = "fact" if self.count == 1 else "facts"
+        lines = [f"{self.target_id} {self.service_key}: {shown} {noun}", *(one.line() for one in self.facts)]
         lines += [
-            f"  was {json.dumps(past.value, ensure_ascii=False)} until {past.valid_to} ({one.key})"
+            f"  was {_brief(past.value)} until {past.valid_to} ({one.key})"
             for one in self.facts
             for past in one.history
         ]

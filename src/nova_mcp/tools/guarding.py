@@ -14,6 +14,7 @@ from nova_mcp.browser.seen import answer
 from nova_mcp.browser.steady import navigating
 from nova_mcp.browser.witness import PageWitness
 from nova_mcp.errors import CommitRefused, Fix
+from nova_mcp.facts.policies import capability_missing
 from nova_mcp.observation.model import CallRecord, Json, Link
 from nova_mcp.redaction import is_card_number
 from nova_mcp.tools.context import ToolContext
@@ -110,6 +111,8 @@ class CallGuard:
         self._refuse_other_kind(scene, point)
         self._refuse_uncontracted(scene, point)
         self._is_commit = self._wish.commits or point is not None
+        if self._is_commit and not self._signs_in(point):
+            await self._refuse_incapable()
         self._in_force = self._transition.in_force
         if not self._in_force:
             return
@@ -213,6 +216,18 @@ class CallGuard:
             document=scene.tab.channel.document,
             observed_at_ms=scene.tab.observed.get(self._ctx.caller.owner),
         )
+
+    def _signs_in(self, point: CommitPoint | None) -> bool:
+        """Signing in is how most of what can be demanded comes about."""
+        return "auth" in (self._wish.kinds or ()) or (point is not None and point.kind == "auth")
+
+    async def _refuse_incapable(self) -> None:
+        ctx = self._ctx
+        if ctx.settings.gates.capability != "block":
+            return
+        lacking = await ctx.facts.lacking("commit", ctx.facts.place(ctx.tab))
+        if lacking is not None and lacking.decision == "block":
+            raise capability_missing(lacking, ctx.caller.owner[1], ctx.tab.target_id)
 
     def _refuse_other_kind(self, scene: Scene, point: CommitPoint | None) -> None:
         if point is None or self._wish.kinds is None or point.kind in self._wish.kinds:

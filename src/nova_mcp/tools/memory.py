@@ -8,24 +8,25 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from nova_mcp.browser.claims import Place
 from nova_mcp.browser.targets import SANDBOX_ID
 from nova_mcp.errors import ClaimMismatch, Fix, InvalidParams
+from nova_mcp.facts.sensitive import sensitive_text
 from nova_mcp.journal.candidates import CLAIM_CHARS, COMPONENT_CHARS, DEFAULT_CONFIDENCE, normal_component
 from nova_mcp.journal.keeper import Claimed
 from nova_mcp.journal.model import CandidateStatus, WorkContext
 from nova_mcp.journal.observing import scope_of
-from nova_mcp.redaction import hide_claim_tokens, is_card_number, redact_selector
+from nova_mcp.redaction import hide_claim_tokens, holds_card_number, redact_selector
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import Result, TargetParams, tool
 from nova_mcp.tools.times import utc
 from nova_mcp.urls import normalize_url
 
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
-_DIGITS: Final = re.compile(r"\d[\d -]{11,24}\d")
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _UNSPEAKABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _one_line(text: str) -> str:
     kept = text.strip()
-    if not kept:
+    # Marks that nobody sees say nothing.
+    if not any(sign.isprintable() and not sign.isspace() for sign in kept):
         raise ValueError("must not be blank")
     if _UNSPEAKABLE.search(kept):
         raise ValueError("must be one line without control characters")
@@ -76,6 +77,7 @@ class AddCandidateResult(Result):
     bundles=("pks_learning",),
     target="optional",
     lock="none",
+    private_arguments=("component", "claim"),
     repeat_safe=True,
 )
 async def memory_add_candidate(ctx: ToolContext, p: AddCandidateParams) -> AddCandidateResult:
@@ -88,6 +90,7 @@ async def memory_add_candidate(ctx: ToolContext, p: AddCandidateParams) -> AddCa
     host = None if url is None else scope_of(ctx.secrets.redactor.text(url))
     component = normal_component(_speakable(ctx, p.component, "component"))
     claimed = Claimed(component, _speakable(ctx, p.claim, "claim"), p.status, p.confidence, host or "")
+    ctx.evidence.input_is_harmless = True
     kept = await ctx.memory.journal.add(context, claimed)
     candidate = kept.candidate
     return AddCandidateResult(
@@ -127,11 +130,11 @@ def _context(ctx: ToolContext, p: AddCandidateParams) -> WorkContext:
 
 def _speakable(ctx: ToolContext, text: str, argument: str) -> str:
     """Words that may be kept and shown to others: whatever holds a secret is refused, not stored in part."""
-    secret = ctx.secrets.redactor.text(text) != text or hide_claim_tokens(text) != text
-    if secret or any(is_card_number(run) for run in _DIGITS.findall(text)):
+    known = ctx.secrets.redactor.text(text) != text or hide_claim_tokens(text) != text
+    if known or holds_card_number(text) or sensitive_text(text) is not None:
         raise InvalidParams(
             "invalid_params",
-            f"{argument} holds a secret, a token or a card number",
+            f"{argument} holds a secret, a token or a card number, or what looks like one",
             "Nothing was noted. Say it without the value.",
             details={"argument": argument},
         )

@@ -7,6 +7,7 @@ from pydantic import Field
 from nova_mcp.journal import counting as names
 from nova_mcp.journal.candidates import normal_component
 from nova_mcp.journal.report import Blocker, Labelled, Report, Runtime, StatisticsQuery
+from nova_mcp.observation.rules import storable_text
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Part, Result, tool
 from nova_mcp.tools.times import utc
@@ -21,7 +22,7 @@ class MemoryStatsParams(AgentParams):
     top_selectors: int = Field(8, ge=1, le=20)
     component_filter: str | None = Field(None, pattern=r"^[^\x00]*$", description="counts lcj for one component only")
 
-    def query(self) -> StatisticsQuery:
+    def query(self, principal: str) -> StatisticsQuery:
         return StatisticsQuery(
             window_hours=self.window_hours,
             top_components=self.top_components,
@@ -31,6 +32,8 @@ class MemoryStatsParams(AgentParams):
             top_selectors=self.top_selectors,
             # A blank one filters nothing: no candidate has a blank component.
             component=normal_component(self.component_filter or "") or None,
+            # Sites, controls and words are shown to whoever they came from; counts are everybody's.
+            principal=storable_text(principal),
         )
 
 
@@ -160,8 +163,9 @@ def _share(rate: float | None) -> str:
 async def memory_stats(ctx: ToolContext, p: MemoryStatsParams) -> MemoryStatsResult:
     """Figures of learning for a window of time, in whole hours: evidence, candidates, decisions, the outbox, how well
     scrolling, navigating, dismissing and screenshots work, and whether that justifies a rollout."""
-    report, at_ms = await ctx.memory.statistician.report(p.query())
-    return answer(p.query(), report, at_ms)
+    query = p.query(ctx.caller.principal)
+    report, at_ms = await ctx.memory.statistician.report(query)
+    return answer(query, report, at_ms)
 
 
 def answer(query: StatisticsQuery, found: Report, at_ms: int) -> MemoryStatsResult:
@@ -184,19 +188,19 @@ def answer(query: StatisticsQuery, found: Report, at_ms: int) -> MemoryStatsResu
 
 
 def _lcj(found: Report) -> LcjPart:
-    window, totals = found.reading.window, found.reading.totals
+    window, totals, chosen = found.reading.window, found.reading.totals, found.reading.chosen
     return LcjPart(
         tool_events_total=totals[names.EVENT],
         tool_events_window=window[names.EVENT][0],
         observations_total=totals[names.OBSERVATION],
         observations_window=window[names.OBSERVATION][0],
-        candidates_total=totals[names.CANDIDATE],
+        candidates_total=chosen[names.CANDIDATE],
         candidates_window=window[names.CANDIDATE][0],
-        candidates_unverified=totals[f"{names.CANDIDATE}.unverified"],
-        candidates_verified=totals[f"{names.CANDIDATE}.verified"],
-        candidates_disproven=totals[f"{names.CANDIDATE}.disproven"],
-        candidates_promotable=totals[names.PROMOTABLE],
-        curated_total=totals[names.CURATED],
+        candidates_unverified=chosen[f"{names.CANDIDATE}.unverified"],
+        candidates_verified=chosen[f"{names.CANDIDATE}.verified"],
+        candidates_disproven=chosen[f"{names.CANDIDATE}.disproven"],
+        candidates_promotable=chosen[names.PROMOTABLE],
+        curated_total=chosen[names.CURATED],
         curated_window=window[names.CURATED][0],
         top_components_window=[
             ComponentPart(component=one.label, candidates=one.count) for one in found.reading.components

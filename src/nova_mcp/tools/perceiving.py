@@ -65,6 +65,7 @@ class PerceiveResult(PageResult):
     goal_context: GoalContextPart | None = None
     ok_hints: OkHints | None = None
     advisory_omitted: list[str] = maybe([])
+    warnings: list[str] = maybe([])
     ready_state: str | None = maybe()
     scroll: Scroll | None = maybe()
     dialogs: list[str] = maybe([])
@@ -108,15 +109,20 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     tab.require_ready()
     advice, looked_from = await _advice(ctx, p.max_tokens), tab.url
     # One more for the line break; what gates have to say stands in the same text.
-    taken = estimate_tokens(advice.lines) + 1 if advice.lines else 0
+    taken = (estimate_tokens(advice.lines) + 1 if advice.lines else 0) + advice.doubt_room
     report = await look(tab, _request(p, p.max_tokens - ctx.call.reserved_tokens - taken), ctx.ports)
     ctx.evidence.flags |= {"dom_exposed", "content_exposed"} if p.mode != "state" else {"dom_exposed"}
     if p.scope is None and report.structure_hash:
         ctx.evidence.signals = Signals(structure=report.structure_hash)
-    note_page(ctx, report.page, report.auth, sends=any(one.kind == "send" for one in report.commit_points))
+    sends = any(one.kind == "send" for one in report.commit_points)
+    sighted = note_page(ctx, report.page, report.auth, sends=sends)
     if tab.url != looked_from:
-        advice = replace(advice, hints=replace(await ok_hints(ctx, 0), line=advice.hints.line))
-    seen = _with_advice(_perceived(tab, report), advice)
+        # No longer than what was kept free for the hint about the page before.
+        advice = replace(advice, hints=await ok_hints(ctx, estimate_tokens(advice.hints.line)))
+    if advice.hints.advice is not None:
+        ctx.facts.told(advice.hints.advice)
+    advice = replace(advice, doubts=tuple(advice.hints.doubts(sighted)))
+    seen = _with_advice(_perceived(tab, report), advice, taken)
     if seen.budget is not None and ctx.call.reserved_tokens:
         asked = seen.budget.max_tokens + ctx.call.reserved_tokens
         seen = seen.model_copy(update={"budget": Budget(max_tokens=asked, est_tokens=seen.budget.est_tokens)})
@@ -130,17 +136,22 @@ class _Advice:
     goal: GoalContextPart | None
     goal_line: str
     hints: ToldHints
+    doubts: tuple[str, ...] = ()
+    doubt_room: int = 0
 
     @property
     def lines(self) -> str:
-        return "\n".join(line for line in (self.goal_line, self.hints.line) if line)
+        told = self.doubts and self.doubt_room
+        doubt = fit_tokens(f"ok: {' '.join(self.doubts)}", self.doubt_room - 1) if told else ""
+        return "\n".join(line for line in (self.goal_line, self.hints.line, doubt) if line)
 
 
 async def _advice(ctx: ToolContext, max_tokens: int) -> _Advice:
     room = min(ADVISORY_TOKENS, max_tokens // ADVISORY_SHARE)
     goal = goal_context_part(await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id))
     line = "" if goal is None else fit_tokens(goal.line(), room)
-    return _Advice(goal, line, await ok_hints(ctx, room - estimate_tokens(line) - 1 if line else room))
+    hints = await ok_hints(ctx, room - estimate_tokens(line) - 1 if line else room)
+    return _Advice(goal, line, hints, doubt_room=hints.room_for_doubts)
 
 
 def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
@@ -155,20 +166,19 @@ def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
     )
 
 
-def _with_advice(seen: PerceiveResult, advice: _Advice) -> PerceiveResult:
-    """Advice stands right below the page's own line, where it is read before anything to act on."""
+def _with_advice(seen: PerceiveResult, advice: _Advice, taken: int) -> PerceiveResult:
+    """Advice stands right below the page's own line, where it is read before anything to act on; `taken` was its."""
     told = seen.model_copy(
         update={
             "goal_context": advice.goal,
             "ok_hints": advice.hints.part,
             "advisory_omitted": list(advice.hints.omitted),
+            "warnings": list(advice.doubts),
         }
     )
-    if not advice.lines:
-        return told
     head, _, rest = seen.lines.partition("\n")
     lines = "\n".join(part for part in (head, advice.lines, rest) if part)
-    asked = seen.budget.max_tokens + estimate_tokens(advice.lines) + 1 if seen.budget is not None else 0
+    asked = seen.budget.max_tokens + taken if seen.budget is not None else 0
     budget = Budget(max_tokens=asked, est_tokens=estimate_tokens(lines))
     return told.model_copy(update={"lines": lines, "budget": budget})
 

@@ -97,6 +97,8 @@ def _without_nested_required(node: dict[str, Any], *, root: bool = True) -> dict
             if key == "properties"
             else _without_nested_required(value, root=False)
             if key == "items"
+            else [_without_nested_required(arm, root=False) for arm in value]
+            if key == "anyOf"
             else value
         )
         for key, value in node.items()

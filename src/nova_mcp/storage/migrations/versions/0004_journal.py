@@ -128,7 +128,7 @@ def _candidates() -> None:
         sa.Column("level", sa.Integer, nullable=False),
         sa.Column("event_key", sa.Text),
         sa.Column("source_event_id", sa.Text),
-        sa.Column("source_succeeded", sa.Integer, nullable=False),
+        sa.Column("source_verdict", sa.Text),
         sa.Column("resolution_event_id", sa.Text),
         sa.Column("verified_at_ms", sa.BigInteger),
         sa.Column("high_signal", sa.Integer, nullable=False),
@@ -188,10 +188,11 @@ def _statistics() -> None:
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("hour", sa.Integer, nullable=False),
         sa.Column("label", sa.Text, nullable=False),
+        sa.Column("principal", sa.Text, nullable=False),
         sa.Column("shard", sa.Integer, nullable=False),
         sa.Column("count", sa.BigInteger, nullable=False),
         sa.Column("good", sa.BigInteger, nullable=False),
-        sa.PrimaryKeyConstraint("name", "hour", "label", "shard", name="pk_statistic_hour"),
+        sa.PrimaryKeyConstraint("name", "hour", "label", "principal", "shard", name="pk_statistic_hour"),
         sqlite_with_rowid=False,
     )
     op.create_table(
@@ -208,9 +209,10 @@ def _statistics() -> None:
         "statistic_total",
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("label", sa.Text, nullable=False),
+        sa.Column("principal", sa.Text, nullable=False),
         sa.Column("shard", sa.Integer, nullable=False),
         sa.Column("count", sa.BigInteger, nullable=False),
-        sa.PrimaryKeyConstraint("name", "label", "shard", name="pk_statistic_total"),
+        sa.PrimaryKeyConstraint("name", "label", "principal", "shard", name="pk_statistic_total"),
         sqlite_with_rowid=False,
     )
 
