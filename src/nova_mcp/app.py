@@ -36,6 +36,8 @@ from nova_mcp.pipeline.resources import Resources
 from nova_mcp.pipeline.running import shutting_down
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.processes import own_addresses
+from nova_mcp.promotion.collector import HOOKS
+from nova_mcp.promotion.learning import Learning
 from nova_mcp.retention import chores, holds
 from nova_mcp.secrets.store import open_secrets
 from nova_mcp.server.backend import Health
@@ -161,7 +163,9 @@ async def build(settings: Settings, ports: Ports | None = None, *, ahead: bool =
 
 async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool) -> Nova:
     server_id = ServerId(ports.ids.token(16))
-    recorder = Recorder(db, ports, server_id, also=(settle_recovered, renew_after_act, derive, Counters().count))
+    recorder = Recorder(
+        db, ports, server_id, also=(settle_recovered, renew_after_act, partial(derive, hooks=HOOKS), Counters().count)
+    )
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
@@ -203,6 +207,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 hides=secrets.redactor.text,
                 keep_raw_urls=settings.keep_raw_urls,
             ),
+            learning=Learning.over(db, ports.clock),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

@@ -107,6 +107,8 @@ class InvalidParams(NovaError):
         }
         | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit"}
         | {"claim.finalization_token_required", "learn.coverage_reason_required"}
+        | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
+        | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
     )
 
     def __init__(
@@ -133,6 +135,7 @@ class NotFound(NovaError):
         | {"action.no_input_field", "action.no_send_control", "option.not_found"}
         | {"upload.not_found"}
         | {"scroll.container_not_found", "wait_for_selector.timeout"}
+        | {"pks.scope_not_found", "pks.phenomenon_not_found", "learn.opportunity_not_found"}
     )
 
 
@@ -158,6 +161,7 @@ class Precondition(NovaError):
         | {"search.regex_timeout", "wait_for_selector.still_changing", "scroll.not_scrollable"}
         | {"guarded_commit.postcondition_failed", "goal.terminal", "eval.script_threw"}
         | {"ok.no_service"}
+        | {"pks.scope_not_open", "pks.drift_blocked", "pks.element_changed", "pks.playbook_timeout", "pks.alias_taken"}
     )
 
 
@@ -222,6 +226,8 @@ class PolicyDenied(NovaError):
             "upload.path_not_allowed",
             "blockers.needs_human",
             "blockers.repeat_suppressed",
+            "pks.kill_switch",
+            "pks.builtin_platform",
         }
     )
 

@@ -17,6 +17,7 @@ from nova_mcp.observation.recorder import Recorder, describe_server
 from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.call import Parts, Pipeline
 from nova_mcp.pipeline.model import Answer, CallRequest
+from nova_mcp.promotion.learning import Learning
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
@@ -76,6 +77,7 @@ async def tool_kit(
                 journal=Journal(db, ports),
                 statistician=Statistician(db, ports.clock),
                 facts=FactKeeper(db, ports.clock),
+                learning=Learning.over(db, ports.clock),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

@@ -22,6 +22,7 @@ from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.call import Parts, Pipeline
 from nova_mcp.pipeline.model import Answer, CallRequest
 from nova_mcp.policy import NavigationPolicy
+from nova_mcp.promotion.learning import Learning
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
@@ -119,6 +120,7 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     Journal(db, ports),
                     Statistician(db, clock),
                     FactKeeper(db, clock, policies=load_policies(tmp_path)),
+                    Learning.over(db, clock),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

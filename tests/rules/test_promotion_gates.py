@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.journal.evidence import Observation
+from nova_mcp.knowledge.model import FailureRun
 from nova_mcp.promotion.counting import after, confidence, counts_for, evidence_score, mark_of
 from nova_mcp.promotion.gates import TRANSITIONS, applied, evaluate, event_of, gates_of, review, worth_logging
 from nova_mcp.promotion.model import (
     DAY_MS,
     Entry,
     EvidenceCounts,
-    FailureRun,
     Hold,
     Lower,
     Mark,

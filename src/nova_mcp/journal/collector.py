@@ -1,6 +1,8 @@
 """Draws learning evidence from every call, in the transaction that records it; nothing is ever read from history."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
@@ -19,31 +21,69 @@ from nova_mcp.journal.candidates import (
 )
 from nova_mcp.journal.counters import bump
 from nova_mcp.journal.counting import CandidateStand, Tally, of_candidate, of_observations
-from nova_mcp.journal.evidence import PageEvent, ToolEvent
-from nova_mcp.journal.observing import bare_name, diagnostic_key_of, observations_of, tool_event_of
+from nova_mcp.journal.evidence import Occasion, PageEvent, Seen, ToolEvent
+from nova_mcp.journal.observing import bare_name, context_host, diagnostic_key_of, observations_of, tool_event_of
 from nova_mcp.journal.rules import promotable
-from nova_mcp.observation.model import CallRecord, Link
+from nova_mcp.observation.model import ACTING, CallRecord, Link
 
 
-def derive(conn: Connection, record: CallRecord, link: Link) -> None:
+class Binding(Protocol):
+    """Says which stored entry an action on a control of a page speaks about; None when that is not certain."""
+
+    def __call__(self, conn: Connection, record: CallRecord, host: str) -> str | None: ...
+
+
+class Learner(Protocol):
+    """Draws on observations in the transaction that writes them."""
+
+    def __call__(self, conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What other parts make of the evidence."""
+
+    bind: Binding | None = None
+    learn: tuple[Learner, ...] = ()
+
+
+NO_HOOKS: Final = Hooks()
+
+
+def derive(conn: Connection, record: CallRecord, link: Link, hooks: Hooks = NO_HOOKS) -> None:
     """Everything the journal keeps of a closed call. Rows are touched in one order, so that servers never deadlock."""
     if record.kind == "intent":
         return
+    if (named := _bound(conn, record, hooks)) is not None:
+        record = replace(record, signals=replace(record.signals, target_stable_id=named))
     event = tool_event_of(record)
     host = event.context_host
     session_id = None if host is None else store.session_of(conn, event, host)
     store.add_tool_event(conn, event, session_id)
     if event.event_key is None or host is None or event.target_id is None or session_id is None:
         return
-    occasion = store.Occasion(event, host, event.target_id, session_id, link)
-    seen = [store.observe(conn, one, occasion) for one in observations_of(record)]
-    fresh = sum(one is not None and not one.upgraded for one in seen)
+    occasion = Occasion(event, host, event.target_id, session_id, link)
+    noted = [store.observe(conn, one, occasion) for one in observations_of(record)]
+    seen = [one for one in noted if one is not None]
+    fresh = sum(not one.upgraded for one in seen)
     page_event = PageEvent(event.event_id, event.event_key, event.verdict, session_id, event.created_at_ms)
     tally = counted(_moved(conn, record, event, page_event), event.created_at_ms)
     if fresh:
         tally += of_observations(event.created_at_ms, fresh)
     if tally != _NOTHING:
         bump(conn, link.server_id, tally, principal=event.principal)
+    for learn in hooks.learn:
+        learn(conn, record, seen)
+
+
+def _bound(conn: Connection, record: CallRecord, hooks: Hooks) -> str | None:
+    """Agents don't say which entry they use; where they touch something, Nova looks it up."""
+    host = context_host(record)
+    if hooks.bind is None or host is None or record.touched.selector is None:
+        return None
+    if record.signals.target_stable_id is not None or record.effect not in ACTING:
+        return None
+    return hooks.bind(conn, record, host)
 
 
 _NOTHING = Tally()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from nova_mcp.observation.model import Json
+from nova_mcp.observation.model import Json, Link
 
 # A sighting, likely or unclear, is an `action_success` with outcome 0: the control was there and took the input.
 ObservationKind = Literal[
@@ -72,8 +72,25 @@ class PageEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """An observation that was written; `upgraded` when it took the place of a mere sighting."""
+class Occasion:
+    """The call behind an observation: where it happened, who made it, and which session it belongs to."""
 
+    event: ToolEvent
+    host: str
+    target_id: str
+    session_id: str
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An observation that was written. A proof may take the place of a mere sighting, that of the call it names."""
+
+    observation_id: int
     observation: Observation
-    upgraded: bool = False
+    occasion: Occasion
+    replaced_call_id: str | None = None
+
+    @property
+    def upgraded(self) -> bool:
+        return self.replaced_call_id is not None

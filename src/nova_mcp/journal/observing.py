@@ -168,6 +168,11 @@ def _act_verdict(record: CallRecord) -> EventVerdict:
 # -- observations
 
 
+def cluster_key_of(seen: Observation, tool_name: str) -> str:
+    """What an observation has in common with others, by which they are counted together."""
+    return seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
+
+
 def observations_of(record: CallRecord) -> tuple[Observation, ...]:
     """Everything a call showed about the page it was on; nothing where it showed nothing."""
     return tuple(_observed(record)) if is_evidence(record) else ()

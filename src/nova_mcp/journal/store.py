@@ -1,6 +1,5 @@
 """Remembers what calls showed: tool events, observations, activity sessions, and when something was last counted."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -18,11 +17,10 @@ from sqlalchemy import (
 )
 from sqlalchemy import text as sql
 
-from nova_mcp.journal.evidence import Observation, PageEvent, Seen, ToolEvent
-from nova_mcp.journal.observing import payload_text
+from nova_mcp.journal.evidence import Observation, Occasion, PageEvent, Seen, ToolEvent
+from nova_mcp.journal.observing import cluster_key_of, payload_text
 from nova_mcp.journal.sessions import SESSION_GAP_MS, session_id_for
 from nova_mcp.journal.throttling import Held, judge, throttle_key
-from nova_mcp.observation.model import Link
 from nova_mcp.storage.prepared import Prepared
 from nova_mcp.storage.schema import metadata
 
@@ -84,8 +82,11 @@ observation = Table(
     Column("server_seq", BigInteger, nullable=False),
     Column("source_scope", Text),
     Column("created_at_ms", BigInteger, nullable=False),
+    # What it has in common with others, by which they are counted together.
+    Column("cluster_key", Text),
     Index(None, "created_at_ms"),
     Index(None, "context_host", "created_at_ms"),
+    Index(None, "context_host", "cluster_key", "observation_id"),
 )
 
 activity_session = Table(
@@ -108,17 +109,6 @@ observation_throttle = Table(
     Index(None, "at_ms"),
     sqlite_with_rowid=False,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Occasion:
-    """The call behind an observation: where it stands in the ledger and which session it belongs to."""
-
-    event: ToolEvent
-    host: str
-    target_id: str
-    session_id: str
-    link: Link
 
 
 # -- tool events
@@ -216,6 +206,7 @@ _HOLD: Final = Prepared(
     .where(observation_throttle.c.throttle_key == bindparam("key"))
     .values(at_ms=bindparam("at"), observation_id=bindparam("number"), outcome=bindparam("direction"))
 )
+_SIGHTED_BY: Final = Prepared(select(observation.c.call_id).where(observation.c.observation_id == bindparam("number")))
 _UPGRADE: Final = Prepared(
     update(observation)
     .where(observation.c.observation_id == bindparam("number"))
@@ -241,12 +232,12 @@ def observe(conn: Connection, seen: Observation, occasion: Occasion) -> Seen | N
     if held is None or verdict == "count":
         number = _ADD.run(conn, _row(seen, occasion, key)).fetchone()[0]
         _HOLD.run(conn, {"key": key, "at": at_ms, "number": number, "direction": seen.outcome})
-        return Seen(seen)
+        return Seen(number, seen, occasion)
     if verdict == "drop":
         return None
-    _upgrade(conn, held.observation_id, seen, occasion)
+    replaced = _upgrade(conn, held.observation_id, seen, occasion)
     _HOLD.run(conn, {"key": key, "at": held.at_ms, "number": held.observation_id, "direction": seen.outcome})
-    return Seen(seen, upgraded=True)
+    return Seen(held.observation_id, seen, occasion, replaced)
 
 
 def _held(conn: Connection, key: str, at_ms: int, seen: Observation) -> Held | None:
@@ -258,7 +249,9 @@ def _held(conn: Connection, key: str, at_ms: int, seen: Observation) -> Held | N
     return None
 
 
-def _upgrade(conn: Connection, number: int, seen: Observation, occasion: Occasion) -> None:
+def _upgrade(conn: Connection, number: int, seen: Observation, occasion: Occasion) -> str:
+    """Put a proof in the place of a sighting; the call that the sighting came from."""
+    replaced = str(_SIGHTED_BY.run(conn, {"number": number}).fetchone()[0])
     values = {
         "number": number,
         "direction": seen.outcome,
@@ -268,6 +261,7 @@ def _upgrade(conn: Connection, number: int, seen: Observation, occasion: Occasio
         "seq": occasion.link.server_seq,
     }
     _UPGRADE.run(conn, values)
+    return replaced
 
 
 def _row(seen: Observation, occasion: Occasion, key: str) -> dict[str, Any]:
@@ -294,4 +288,5 @@ def _row(seen: Observation, occasion: Occasion, key: str) -> dict[str, Any]:
         "server_seq": occasion.link.server_seq,
         "source_scope": seen.source_scope,
         "created_at_ms": event.created_at_ms,
+        "cluster_key": cluster_key_of(seen, event.tool_name),
     }

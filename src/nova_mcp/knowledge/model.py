@@ -173,6 +173,34 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureRun:
+    """Failures since the last success. Reports repeat what uses have shown, so the longer of both counts."""
+
+    uses: int = 0
+    reports: int = 0
+    checks: int = 0
+    last_call_id: str | None = None
+
+    @property
+    def length(self) -> int:
+        return max(self.uses, self.reports) + self.checks
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What decides about an entry's level besides the level itself.
+
+    `unsettled_at_ms` is when it was last demoted or deprecated, `revised_at_ms` when its content last changed.
+    """
+
+    unsettled_at_ms: int | None = None
+    revised_at_ms: int | None = None
+    last_hard_drift_at_ms: int | None = None
+    disproven: bool = False
+    run: FailureRun = FailureRun()
+
+
+@dataclass(frozen=True, slots=True)
 class Phenomenon:
     """One revision of an entry. `baseline` is what held when it was written and never changes afterwards."""
 
@@ -187,6 +215,7 @@ class Phenomenon:
     baseline: frozenset[Signal] = frozenset()
     drift_debt: float = 0.0
     unconfirmed: tuple[str, ...] = ()
+    standing: Standing = Standing()
 
     @property
     def deprecated(self) -> bool:
@@ -222,12 +251,18 @@ class DomainHint:
     extract: tuple[tuple[str, str], ...] = ()
     enumerate_max: int = 8
     level: Level = SHADOW
+    revision: int = 1
     deprecated_reason: str | None = None
     health: Health = Health()
+    standing: Standing = Standing()
+
+    @property
+    def deprecated(self) -> bool:
+        return self.deprecated_reason is not None
 
     @property
     def may_guide(self) -> bool:
-        return self.level == ACTIVE and self.deprecated_reason is None
+        return self.level == ACTIVE and not self.deprecated
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from nova_mcp.journal.evidence import Observation, ObservationKind
+from nova_mcp.journal.observing import cluster_key_of
 from nova_mcp.promotion.model import DAY_MS, Cluster, ClusterDay, ClusterKey
 
 WINDOW_DAYS: Final = 30
@@ -24,8 +25,7 @@ _TELLING: Final[tuple[ObservationKind, ...]] = (
 
 
 def cluster_key(seen: Observation, host: str, tool_name: str) -> ClusterKey:
-    about = seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
-    return ClusterKey(host, about)
+    return ClusterKey(host, cluster_key_of(seen, tool_name))
 
 
 def day_of(at_ms: int) -> int:

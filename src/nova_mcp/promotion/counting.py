@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nova_mcp.journal.evidence import Observation
-from nova_mcp.promotion.model import DAY_MS, Entry, EvidenceCounts, FailureRun, Mark, Source, TransitionKind
+from nova_mcp.knowledge.model import FailureRun
+from nova_mcp.promotion.model import DAY_MS, Entry, EvidenceCounts, Mark, Source, TransitionKind
 
 LOOKBACK_MS: Final[dict[TransitionKind, int]] = {
     "l0_to_l1": 14 * DAY_MS,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from nova_mcp.knowledge.health import HealthEvent, HealthOutcome, after_event
+from nova_mcp.knowledge.model import FailureRun
 from nova_mcp.promotion.counting import (
     LONGEST_LOOKBACK_MS,
     after,
@@ -18,7 +19,6 @@ from nova_mcp.promotion.gates import applied, event_of, lowering, review
 from nova_mcp.promotion.model import (
     RULES_VERSION,
     Entry,
-    FailureRun,
     Hold,
     LearningEvent,
     Lower,

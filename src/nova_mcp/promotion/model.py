@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from nova_mcp.journal.evidence import Direction, ObservationKind, Severity
-from nova_mcp.knowledge.model import Health, Level
+from nova_mcp.knowledge.model import FailureRun, Health, Level
 
 # Raised whenever the same steps would come to other levels; a snapshot of another version can't be continued.
 RULES_VERSION: Final = 1
@@ -54,20 +54,6 @@ class EvidenceCounts:
     recent_hard_drifts: int = 0
     consecutive_failures: int = 0
     last_drift_at_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FailureRun:
-    """Failures since the last success. Reports repeat what uses have shown, so the longer of both counts."""
-
-    uses: int = 0
-    reports: int = 0
-    checks: int = 0
-    last_call_id: str | None = None
-
-    @property
-    def length(self) -> int:
-        return max(self.uses, self.reports) + self.checks
 
 
 # -- entries

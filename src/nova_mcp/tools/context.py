@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nova_mcp.journal.keeper import Journal
     from nova_mcp.journal.statistician import Statistician
     from nova_mcp.observation.recorder import Also
+    from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
@@ -110,6 +111,7 @@ class Memory:
     journal: "Journal"
     statistician: "Statistician"
     facts: "FactKeeper"
+    learning: "Learning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,10 @@ class ToolContext:
     @property
     def facts(self) -> "FactKeeper":
         return self.memory.facts
+
+    @property
+    def learning(self) -> "Learning":
+        return self.memory.learning
 
     @property
     def caller(self) -> Caller:

@@ -1,0 +1,25 @@
+"""Everything that has to do with knowledge, put together over one store."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from nova_mcp.clock import Clock
+from nova_mcp.knowledge.keeper import KnowledgeKeeper
+from nova_mcp.promotion.generator import Generator
+from nova_mcp.promotion.keeper import PromotionKeeper
+from nova_mcp.promotion.prompter import Prompter
+from nova_mcp.storage.engine import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What is known, who decides about its level, what could be learned next, and what agents are asked."""
+
+    knowledge: KnowledgeKeeper
+    promotion: PromotionKeeper
+    generator: Generator
+    prompter: Prompter
+
+    @classmethod
+    def over(cls, db: Database, clock: Clock) -> Self:
+        return cls(KnowledgeKeeper(db, clock), PromotionKeeper(db, clock), Generator(db, clock), Prompter(db, clock))

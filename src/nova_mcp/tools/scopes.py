@@ -1,0 +1,45 @@
+"""Which site a call about knowledge means, and whether the caller has it open."""
+
+from nova_mcp.browser.tab import Tab
+from nova_mcp.errors import Fix, InvalidParams, Precondition
+from nova_mcp.knowledge.model import Problem, ScopeName
+from nova_mcp.knowledge.scopes import scope_of
+from nova_mcp.tools.context import ToolContext
+
+
+def parsed_scope(text: str) -> ScopeName:
+    """The one spelling of the site a caller names; wildcards, nothing and bare public suffixes name none."""
+    match scope_of(text):
+        case Problem(_, message):
+            raise InvalidParams(
+                "invalid_params", message, "Name one host, such as shop.example.com.", details={"argument": "scope"}
+            )
+        case found:
+            return found
+
+
+def page_scope(tab: Tab) -> ScopeName | None:
+    """The site a tab shows; None for pages that belong to no site."""
+    found = scope_of(tab.url)
+    return None if isinstance(found, Problem) else found
+
+
+def open_tab(ctx: ToolContext, scope: ScopeName) -> Tab | None:
+    """A tab of the caller's principal that shows the site, its current one before others."""
+    targets = ctx.browser.targets
+    showing = [tab for tab in targets.list_tabs(ctx.caller) if page_scope(tab) == scope and tab.state == "ready"]
+    current = targets.active_of(ctx.caller.owner)
+    return next((tab for tab in showing if tab is current), showing[0] if showing else None)
+
+
+def require_open(ctx: ToolContext, scope: ScopeName) -> Tab:
+    """Knowledge is written only by those who have the site before them."""
+    tab = open_tab(ctx, scope)
+    if tab is None:
+        raise Precondition(
+            "pks.scope_not_open",
+            f"{scope} is not open in any of your tabs.",
+            "Open a page of it first; what is written is checked against it.",
+            fix=Fix("nova.navigate", {"url": f"https://{scope}/"}),
+        )
+    return tab
