@@ -114,12 +114,19 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class LayerAt:
-    """The layer over the page that an element stands in; `label` is what the element does there."""
+    """The layer over the page that an element stands in; `label` is what the element does there.
+
+    `root` and `control` are selectors that layer and element will be known by on another visit, where there are any;
+    `platform` is the consent platform that shows it, by the name it has in the list of those.
+    """
 
     frame_id: str | None
     node: int
     kind: BlockerKind
     label: Label
+    root: str | None = None
+    control: str | None = None
+    platform: str | None = None
 
 
 async def prepare(tab: "Tab", locator: Locator, timeout_ms: int, purpose: Purpose = "click") -> Prepared:
@@ -272,7 +279,10 @@ def _layer(target: Target, told: Answer, placed: Placed) -> LayerAt | None:
     if raw is None:
         return None
     label: Label = raw["label"] if placed.layer is None or own is None else own["label"]
-    return LayerAt(frame_id, raw["node"], raw["kind"], label)
+    # Inside a frame neither names anything on the page itself.
+    framed = placed.layer is not None or target.frame_id is not None
+    root, control = (None, None) if framed else (raw["root"], raw["control"])
+    return LayerAt(frame_id, raw["node"], raw["kind"], label, root, control, raw["platform"])
 
 
 def read_acting(raw: Answer, frame: str) -> tuple[SeenElement, SeenForm | None]:
