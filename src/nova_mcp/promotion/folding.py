@@ -55,6 +55,7 @@ class Revised:
     taken: bool = False
     found_again: bool = False
     unconfirmed_selectors: int = 0
+    phenomenon_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,8 @@ def revised(entry: Entry, step: Revised) -> Entry:
     """An entry as it was written. An active one keeps its content: what is new starts as a shadow beside it."""
     if entry.level == 2 and step.changed:
         return entry
-    written = replace(entry, unconfirmed_selectors=step.unconfirmed_selectors)
+    type_now = step.phenomenon_type or entry.phenomenon_type
+    written = replace(entry, unconfirmed_selectors=step.unconfirmed_selectors, phenomenon_type=type_now)
     if step.changed:
         written = replace(written, revision=entry.revision + 1, revised_at_ms=step.at_ms)
     if step.changed or step.found_again:
