@@ -114,6 +114,8 @@ class Signals:
     failed_selector: str | None = None
     items: tuple[str, int] | None = None
     method: str | None = None
+    # Host and target of what a report speaks about; the tab may have gone elsewhere since.
+    reported_at: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
