@@ -100,6 +100,8 @@ class Signals:
     telemetry: Literal["confirmed", "refuted", "claimed"] | None = None
     target_stable_id: str | None = None
     source_scope: str | None = None
+    # Host and target of what a report speaks about; the tab may have gone elsewhere since.
+    reported_at: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

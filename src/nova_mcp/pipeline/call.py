@@ -393,7 +393,7 @@ class Pipeline:
         # Set before the write: a cancellation that arrives while the shielded write runs must not record twice.
         envelope.recorded = True
         try:
-            await parts.recorder.record(record, also=tuple(envelope.evidence.also))
+            await parts.recorder.record(record, tuple(envelope.evidence.also), envelope.evidence.decide)
         except StoreUnavailable:
             envelope.recorded = False
             raise
