@@ -1,21 +1,56 @@
 """Finds what recurs: ranks patterns worth a look, and turns them into candidates."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import Connection
 
+from nova_mcp.browser.tab import Tab
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.health import MOST_TROUBLE, failures_in_row, last_30_days, staleness, trouble
-from nova_mcp.knowledge.model import ScopeName
+from nova_mcp.knowledge.model import Content, Phenomenon, ScopeName
+from nova_mcp.knowledge.page_check import check_page
+from nova_mcp.knowledge.platforms import built_in
 from nova_mcp.knowledge.store import Shelved
-from nova_mcp.promotion import cluster_store
+from nova_mcp.observation.model import CallRecord
+from nova_mcp.promotion import cluster_store, drafting, opportunity_store, trace_store
+from nova_mcp.promotion.drafting import Drafted, Looks
+from nova_mcp.promotion.generating import PROPOSALS, generate
 from nova_mcp.promotion.model import ClusterKey, Opportunity
+from nova_mcp.promotion.proposals import Proposal, Skipped
 from nova_mcp.promotion.scoring import SUGGESTIONS, Standing, drift_limit, drift_opportunities, ranked
 from nova_mcp.storage.engine import Database
 
 # Entries of one degree of trouble that are looked at; more say nothing more to one who asks for twenty at most.
 _LOOKED_AT: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be written about a site, before anybody has looked at the page; `taken` are proposals it takes up."""
+
+    scope: ScopeName
+    proposals: tuple[Proposal, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    taken: tuple[str, ...] = ()
+    # What each entry would say afterwards, by candidate key; hints have nothing that a page could be asked.
+    contents: Mapping[str, Content] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Generation:
+    """A plan on its way into the store, in the transaction of the call that made it."""
+
+    plan: Plan
+    looks: Looks
+    done: Drafted = field(default_factory=Drafted)
+
+    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
+        self.done = drafting.write(conn, self.plan.proposals, self.looks)
+        trace_store.taken_up(conn, self.plan.taken)
+        return record
 
 
 class Generator:
@@ -28,6 +63,35 @@ class Generator:
     async def suggest(self, scope: ScopeName | None, limit: int = SUGGESTIONS) -> tuple[Opportunity, ...]:
         """What deserves a look, of one site or of all, the most deserving first."""
         return await self._db.read(suggestions, scope, limit, self._clock.now_ms())
+
+    async def plan(self, scope: ScopeName, principal: str, limit: int = PROPOSALS) -> Plan:
+        """What the evidence of a site comes to, without anything being written."""
+        return await self._db.read(planned, scope, principal, limit, self._clock.now_ms())
+
+    async def look(self, tab: Tab, plan: Plan, hides: Callable[[str], str]) -> Looks:
+        """What the open page shows of everything that is planned."""
+        now_ms = self._clock.now_ms()
+        platforms = built_in()
+        checks = {key: await check_page(tab, one, platforms, now_ms, hides) for key, one in plan.contents.items()}
+        return Looks(now_ms, checks)
+
+
+def planned(conn: Connection, scope: ScopeName, principal: str, limit: int, now_ms: int) -> Plan:
+    proposed = trace_store.proposed(conn, scope)
+    named = [one for _, ones in proposed for one in ones]
+    traces = [*trace_store.candidate_traces(conn, named, now_ms), *trace_store.traces(conn, scope, now_ms)]
+    found = store.entries(conn, scope)
+    around = drafting.surroundings(found, semantic_open=opportunity_store.has_open(conn, principal, scope))
+    proposals, skipped = generate(traces, around, limit)
+    stored = {one.stable_id: one.kept.content for one in found if isinstance(one.kept, Phenomenon)}
+    contents = {one.candidate_key: drafting.content_of(one, stored.get(one.stable_id)) for one in proposals}
+    return Plan(
+        scope,
+        proposals,
+        skipped,
+        tuple(job_key for job_key, _ in proposed),
+        {key: content for key, content in contents.items() if content is not None},
+    )
 
 
 def suggestions(conn: Connection, scope: ScopeName | None, limit: int, now_ms: int) -> tuple[Opportunity, ...]:
