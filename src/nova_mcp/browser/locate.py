@@ -106,6 +106,8 @@ class Prepared:
     rebound: bool = False
     drift: Literal["name"] | None = None
     layer: "LayerAt | None" = None
+    # A selector for the alike elements that it is one of, and how many there are.
+    items: tuple[str, int] | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -269,7 +271,13 @@ async def _prepared(tab: "Tab", locator: Locator, target: Target, told: Answer, 
         rebound=target.rebound,
         drift=target.drift,
         layer=_layer(target, told, placed),
+        items=_items(told) if target.frame_id is None else None,
     )
+
+
+def _items(told: Answer) -> tuple[str, int] | None:
+    items: Answer | None = told.get("items")
+    return None if items is None else (items["selector"], items["count"])
 
 
 def _layer(target: Target, told: Answer, placed: Placed) -> LayerAt | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, get_args
 
 from sqlalchemy import Connection, select, update
@@ -40,12 +41,37 @@ _SEEN: Final = Prepared(
     )
 )
 
+# How many of a site's newest observations are looked through for lists.
+LATELY: Final = 500
+_USES: Final = frozenset({"action_success", "action_failure"})
+_LATELY: Final = Prepared(
+    sql(
+        "SELECT kind, outcome, created_at_ms, call_id, activity_session_id, selector_norm, candidate_key, "
+        "target_stable_id, payload FROM observation WHERE context_host = :host AND created_at_ms >= :since "
+        "ORDER BY created_at_ms DESC LIMIT :most"
+    )
+)
+
 
 def traces(conn: Connection, host: str, now_ms: int) -> list[Trace]:
     """What was seen of the clusters of a site that matter most."""
     values = {"host": host, "since": first_day(now_ms) * DAY_MS, "most": CLUSTERS}
     keys = [row[0] for row in _TOP.run(conn, values).fetchall()]
-    return [trace(conn, host, key, now_ms) for key in keys]
+    return [*(trace(conn, host, key, now_ms) for key in keys), *lists(conn, host, now_ms)]
+
+
+def lists(conn: Connection, host: str, now_ms: int) -> list[Trace]:
+    """What was lately done with entries of lists, list by list: each entry is a control of its own, the list recurs."""
+    since = first_day(now_ms) * DAY_MS
+    rows = _LATELY.run(conn, {"host": host, "since": since, "most": LATELY}).fetchall()
+    found: dict[str, list[Glimpse]] = {}
+    for row in reversed(rows):
+        told = json.loads(row[8])
+        if isinstance(items := told.get("items"), list) and row[0] in _USES:
+            found.setdefault(items[0], []).append(
+                replace(_glimpse(row), selector=items[0], items=items[1], led_to=None)
+            )
+    return [Trace(host, f"items {selector}", tuple(seen)) for selector, seen in sorted(found.items())]
 
 
 def trace(conn: Connection, host: str, key: str, now_ms: int) -> Trace:
@@ -66,7 +92,6 @@ def _glimpse(row: Sequence[Any]) -> Glimpse:
     kind, outcome, at_ms, call_id, session_id, selector, _, _, body = row
     told = json.loads(body)
     layer = _layer(told)
-    items = told.get("items")
     return Glimpse(
         kind=kind,
         outcome=outcome,
@@ -79,7 +104,6 @@ def _glimpse(row: Sequence[Any]) -> Glimpse:
         led_to=told.get("ledTo"),
         layers=() if layer is None else (layer,),
         polarity=told["polarity"] if told.get("polarity") in _POLARITIES else None,
-        items=items[1] if isinstance(items, list) else 0,
         signals=tuple(_signals(told.get("signals", ()))),
     )
 

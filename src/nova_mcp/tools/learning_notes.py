@@ -34,6 +34,7 @@ def note_scene(ctx: ToolContext, scene: Scene) -> None:
         layer=None if layer is None else layer.kind,
         polarity=None if layer is None or layer.kind != "consent" else _POLARITIES.get(layer.label),
         seen_signals=() if layer is None else _known_by(layer),
+        items=scene.prepared.items,
     )
     if ctx.evidence.selector is None and layer is not None:
         ctx.evidence.selector = layer.control

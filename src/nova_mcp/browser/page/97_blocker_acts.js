@@ -100,7 +100,8 @@ const layerAround = (el) => {
 // A selector that holds on another visit too; what only counts positions or was generated names nothing then.
 const lastingSelector = (el) => {
   const found = selectorFor(el, makeRoleCounts([el]));
-  return found === null || found.kind === "positional" || found.kind === "generated_id" ? null : found.selector;
+  if (found === null || found.kind === "positional" || found.kind === "generated_id" || found.selector.length > CANDIDATES.selector) return null;
+  return withoutSecrets(found.selector) === found.selector ? found.selector : null;
 };
 const platformOf = (root) =>
   PLATFORMS.platforms.find((one) => closest(root, (node) => matches(node, one.roots.join(","))) !== null || queryDeep(root, one.roots.join(","), 1).length > 0)?.name ?? null;
