@@ -21,6 +21,7 @@ ERROR_CHARS: Final = 220
 SUMMARY_CHARS: Final = 400
 PAYLOAD_BYTES: Final = 64 * 1024
 FACT_CHARS: Final = 300
+KEY_CHARS: Final = 400
 MAX_SIGNALS: Final = 8
 AMBIGUOUS: Final = "telemetry_ambiguous_selector"
 _PREFIX: Final = "nova."
@@ -175,7 +176,9 @@ def _act_verdict(record: CallRecord) -> EventVerdict:
 
 def cluster_key_of(seen: Observation, tool_name: str) -> str:
     """What an observation has in common with others, by which they are counted together."""
-    return seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
+    key = seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
+    # No index takes a key of any length.
+    return key if len(key) <= KEY_CHARS else f"{key[: KEY_CHARS - 40]}…{digest(key)[:32]}"
 
 
 def observations_of(record: CallRecord) -> tuple[Observation, ...]:

@@ -91,6 +91,16 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class Learned:
+    """A candidate at the lowest level that a call's own evidence has raised, with what made it so."""
+
+    scope: str
+    candidate_key: str
+    stable_id: str
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """What a call showed beyond what its record keeps; derivations in the record's transaction read it, no body does.
 
@@ -129,6 +139,8 @@ class Signals:
     reported_at: tuple[str, str] | None = None
     ambiguous_selector: bool = False
     checks: tuple[Checked, ...] = ()
+    # Filled in the transaction of the record and read once that is committed: the way back to the answer.
+    learned: list[Learned] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import ACTIVE, Level, ScopeName
+from nova_mcp.knowledge.model import ACTIVE, Level, ScopeName, StableId
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.promotion import event_store, steps_store
 from nova_mcp.promotion.folding import Reviewed, reviewed
