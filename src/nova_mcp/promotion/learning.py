@@ -5,6 +5,7 @@ from typing import Self
 
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge.keeper import KnowledgeKeeper
+from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.generator import Generator
 from nova_mcp.promotion.keeper import PromotionKeeper
 from nova_mcp.promotion.prompter import Prompter
@@ -22,4 +23,5 @@ class Learning:
 
     @classmethod
     def over(cls, db: Database, clock: Clock) -> Self:
-        return cls(KnowledgeKeeper(db, clock), PromotionKeeper(db, clock), Generator(db, clock), Prompter(db, clock))
+        knowledge = KnowledgeKeeper(db, clock, steps_store)
+        return cls(knowledge, PromotionKeeper(db, clock), Generator(db, clock), Prompter(db, clock))
