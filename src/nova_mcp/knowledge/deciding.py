@@ -6,14 +6,14 @@ from typing import Final, Generic, TypeVar
 
 from sqlalchemy import Connection
 
-from nova_mcp.errors import InvalidParams, NotFound
+from nova_mcp.errors import FAMILIES, InvalidParams
 from nova_mcp.journal.observing import context_host, tool_event_of
 from nova_mcp.journal.store import session_of
 from nova_mcp.knowledge.hint_writing import HintWritten
 from nova_mcp.knowledge.model import Problem
 from nova_mcp.knowledge.writer import Missing
 from nova_mcp.knowledge.writing import Conflict, Refused, Written
-from nova_mcp.observation.model import CallRecord
+from nova_mcp.observation.model import CallRecord, OutcomeKind
 
 T = TypeVar("T")
 CONFLICT: Final = "rev_conflict"
@@ -49,19 +49,24 @@ def told(record: CallRecord, outcome: object) -> CallRecord:
         case Refused(problems) if problems[0].code in REFUSALS:
             return _with(record, reason_code=problems[0].code)
         case Refused(problems):
-            return _with(record, kind="invalid", code=InvalidParams.error_code, reason_code=problems[0].code)
+            return _failed(record, problems[0].code)
         case Problem(code):
-            return _with(record, kind="invalid", code=InvalidParams.error_code, reason_code=code)
+            return _failed(record, code)
         case Conflict():
             return _with(record, reason_code=CONFLICT)
         case Missing(scope):
-            reason = "pks.scope_not_found" if scope else "pks.phenomenon_not_found"
-            return _with(record, kind="failed", code=NotFound.error_code, reason_code=reason)
+            return _failed(record, "pks.scope_not_found" if scope else "pks.phenomenon_not_found")
         case Written(kind) | HintWritten(kind) if kind != "unchanged":
             return replace(record, signals=replace(record.signals, high_signal=True))
     return record
 
 
-def _with(record: CallRecord, *, reason_code: str, kind: str | None = None, code: int | None = None) -> CallRecord:
-    outcome = replace(record.outcome, reason_code=reason_code, error_code=code)
-    return replace(record, outcome=outcome if kind is None else replace(outcome, kind=kind))  # type: ignore[arg-type]
+def _with(record: CallRecord, *, reason_code: str) -> CallRecord:
+    return replace(record, outcome=replace(record.outcome, reason_code=reason_code))
+
+
+def _failed(record: CallRecord, reason_code: str) -> CallRecord:
+    family = next(one for one in FAMILIES if reason_code in one.reasons)
+    kind: OutcomeKind = "invalid" if family is InvalidParams else "failed"
+    outcome = replace(record.outcome, kind=kind, error_code=family.error_code, reason_code=reason_code)
+    return replace(record, outcome=outcome)

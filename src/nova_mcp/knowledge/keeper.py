@@ -104,7 +104,7 @@ class KnowledgeKeeper:
         current = (one.kept for one in shelved if one.slot == "current" and isinstance(one.kept, Phenomenon))
         return Known(scope, rev, shelved, trust_of(current, now), store.scope_row(conn, scope), now)
 
-    async def match(
+    def match(
         self, known: Known, observed: Sequence[Observed], request: Request, kind: PhenomenonType | None = None
     ) -> Ranking:
         """Which active entries fit what is seen, best first."""

@@ -9,6 +9,7 @@ from nova_mcp.browser import knowledge_look
 from nova_mcp.browser.tab import Tab
 from nova_mcp.errors import InvalidParams
 from nova_mcp.knowledge.categories import categories_of
+from nova_mcp.knowledge.drift import gate
 from nova_mcp.knowledge.fingerprints import Observed
 from nova_mcp.knowledge.keeper import Known
 from nova_mcp.knowledge.listing import SiteBrief, Wanted
@@ -80,8 +81,8 @@ class GetResult(Result):
 
 @tool(title="What is known of a site", effect="read", bundles=("pks_learning",), target="none")
 async def pks_get(ctx: ToolContext, p: GetParams) -> GetResult:
-    """The stored situations of a site with level and health; with phenomenonId one of them in full. Only active ones may
-    guide you, and the visible page decides."""
+    """The stored situations of a site with level and health; with phenomenonId one of them in full. Only active ones
+    may guide you, and the visible page decides."""
     scope = parsed_scope(p.scope)
     known = await ctx.learning.knowledge.known(scope)
     return got(known, p, ctx.ports.clock.now_ms())
@@ -285,7 +286,7 @@ async def pks_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
         if (also := await keeper.met(scope, seen.vendors)) is not None:
             ctx.evidence.also.append(also)
     request = Request(request.device, locale, request.auth, request.route)
-    ranking = await keeper.match(known, observed, request, None if given is None else given.type)
+    ranking = keeper.match(known, observed, request, None if given is None else given.type)
     return matched(known, ranking, p.top_k, ctx.ports.clock.now_ms())
 
 
@@ -352,6 +353,9 @@ def _match_part(one: Scored, now_ms: int) -> MatchPart:
 
 
 def _warnings(best: Scored) -> list[str]:
-    if best.state != "quarantined":
-        return []
-    return [f"{best.phenomenon.stable_id} is quarantined: it failed lately and is not applied until it is confirmed."]
+    name, told = best.phenomenon.stable_id, list[str]()
+    if best.state == "quarantined":
+        told.append(f"{name} is quarantined: it failed lately and is not applied until it is confirmed.")
+    if gate(best.phenomenon.drift_debt, "warn") != "pass":
+        told.append(f"{name} has moved away from what was learned; check the page before you rely on it.")
+    return told

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from nova_mcp.knowledge import health as rules
 from nova_mcp.knowledge.model import (
@@ -71,7 +71,7 @@ class VerifyPart(Part):
     type: VerifyKind
     selector: str | None = maybe()
     # Nought is a threshold like any other.
-    threshold: float | None = None
+    threshold: float | None = Field(None, exclude_if=lambda value: value is None)
     assertion: dict[str, JsonValue] | None = maybe()
 
 
@@ -120,7 +120,7 @@ class PhenomenonPart(Part):
     fingerprint: FingerprintPart | None = maybe()
     playbook: PlaybookPart | None = maybe()
     context: ContextPart | None = maybe()
-    unconfirmed_selectors: list[str] | None = None
+    unconfirmed_selectors: list[str] | None = Field(None, exclude_if=lambda value: value is None)
     # A newer revision that has to earn its place.
     pending: "PhenomenonPart | None" = maybe()
 
