@@ -58,12 +58,14 @@ def page_of(record: CallRecord) -> PageState:
 
 
 def context_host(record: CallRecord) -> str | None:
-    host = scope_of(page_of(record).url)
+    reported = record.signals.reported_at
+    host = scope_of(page_of(record).url) if reported is None else reported[0]
     return None if host is None else storable_text(host)
 
 
 def target_of(record: CallRecord) -> str | None:
-    target = record.after.target_id or record.before.target_id
+    reported = record.signals.reported_at
+    target = record.after.target_id or record.before.target_id if reported is None else reported[1]
     return None if target is None else storable_text(target)
 
 

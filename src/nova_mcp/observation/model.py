@@ -113,6 +113,8 @@ class Signals:
     source_scope: str | None = None
     ambiguous_selector: bool = False
     checks: tuple[Checked, ...] = ()
+    # Host and target of what a report speaks about; the tab may have gone elsewhere since.
+    reported_at: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,7 @@ def _leave_evidence(ctx: ToolContext, done: Dismissal, verdict: Verdict) -> None
     evidence.settle_touch(done.tally.dispatched)
     evidence.verification = "verified" if verdict.verified else "uncertain"
     evidence.signals = _signals(done, verdict)
+    evidence.layers.update({one.kind: one.element for one in done.met})
     if any(report.action_dispatched and report.effect.observed for report in done.reports) or done.tally.hidden:
         evidence.flags.add("mutation_committed")
     if any(report.navigation is not None for report in done.reports):

@@ -12,11 +12,12 @@ Progress = Callable[[float, float | None, str], Awaitable[None]]
 
 if TYPE_CHECKING:
     from nova_mcp.browser.runtime import Browser
+    from nova_mcp.browser.seen import SeenElement
     from nova_mcp.browser.targets import Tab
     from nova_mcp.facts.keeper import FactKeeper
     from nova_mcp.journal.keeper import Journal
     from nova_mcp.journal.statistician import Statistician
-    from nova_mcp.observation.recorder import Also
+    from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tools.catalogue import Catalogue
@@ -45,10 +46,14 @@ class Evidence:
     task_id: str | None = None
     # What learning may draw from the call.
     signals: Signals = field(default_factory=Signals)
+    # Layers over the page that an action came across, by kind, with the element of each where it is known.
+    layers: "dict[str, SeenElement | None]" = field(default_factory=dict)
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
-    # Makes the answer of a call whose outcome is decided in that transaction; asked once it is committed.
+    # Decides in that transaction what the call came to, where only the store can tell.
+    decide: "Decide | None" = None
+    # Makes the answer of a call whose outcome is decided there; asked once it is committed, and may raise.
     after_commit: "Callable[[], Result] | None" = None
 
     def settle_touch(self, arrived: bool | None) -> None:
