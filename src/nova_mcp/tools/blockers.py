@@ -25,6 +25,7 @@ from nova_mcp.errors import Fix, PolicyDenied
 from nova_mcp.observation.model import Json, LearningLabel, Signals
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.guarding import touched
+from nova_mcp.tools.learning_notes import lasting_selector
 from nova_mcp.tools.results import ActResult, DialogSeen, DispatchProof, EffectSeen, RequestSeen
 from nova_mcp.tools.spec import Part, TargetParams, tool
 
@@ -111,7 +112,8 @@ def _leave_evidence(ctx: ToolContext, done: Dismissal, verdict: Verdict) -> None
     evidence.settle_touch(done.tally.dispatched)
     evidence.verification = "verified" if verdict.verified else "uncertain"
     evidence.signals = _signals(evidence.signals, done, verdict)
-    evidence.layers.update({one.kind: one.element for one in done.met})
+    for one in done.met:
+        evidence.layers.setdefault(one.kind, lasting_selector(one.element))
     if any(report.action_dispatched and report.effect.observed for report in done.reports) or done.tally.hidden:
         evidence.flags.add("mutation_committed")
     if any(report.navigation is not None for report in done.reports):
