@@ -21,6 +21,8 @@ ERROR_CHARS: Final = 220
 SUMMARY_CHARS: Final = 400
 PAYLOAD_BYTES: Final = 64 * 1024
 AMBIGUOUS: Final = "telemetry_ambiguous_selector"
+FACT_CHARS: Final = 300
+MAX_SIGNALS: Final = 8
 _PREFIX: Final = "nova."
 _AUTHORITY: Final = re.compile(r"https?://([^/\\?#]*)", re.IGNORECASE)
 # Made once: json.dumps would make one per call.
@@ -250,6 +252,30 @@ def _telemetry(record: CallRecord) -> Observation:
             return _touching(record, Observation("telemetry_confirmed", 0))
 
 
+def _shown(record: CallRecord) -> dict[str, Json]:
+    """What generating candidates goes by; every piece is bounded."""
+    signals = record.signals
+    before, after = page_of(record).route_key, record.after.route_key
+    told: dict[str, Json] = {
+        "cameFrom": _cut(signals.came_from),
+        "pageState": _cut(signals.page_state),
+        "ledTo": None if after == before else _cut(after),
+        "layer": signals.layer,
+        "polarity": signals.polarity,
+        "method": signals.method,
+        "failedSelector": _cut(signals.failed_selector),
+    }
+    if signals.seen_signals:
+        told["signals"] = [[_cut(part) for part in one] for one in signals.seen_signals[:MAX_SIGNALS]]
+    if signals.items is not None:
+        told["items"] = [_cut(signals.items[0]), signals.items[1]]
+    return told
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else storable_text(text)[:FACT_CHARS]
+
+
 def _touching(record: CallRecord, seen: Observation) -> Observation:
     """The observation with what was touched, and with what is known about how it went; no text of the page."""
     touched, signals, outcome = record.touched, record.signals, record.outcome
@@ -260,6 +286,7 @@ def _touching(record: CallRecord, seen: Observation) -> Observation:
         "contract": signals.contract,
         "effectObserved": signals.effect_observed,
         "attribution": AMBIGUOUS if signals.ambiguous_selector else None,
+        **_shown(record),
     }
     return Observation(
         seen.kind,
