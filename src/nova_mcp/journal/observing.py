@@ -20,9 +20,10 @@ from nova_mcp.observation.rules import effective_page, storable_text
 ERROR_CHARS: Final = 220
 SUMMARY_CHARS: Final = 400
 PAYLOAD_BYTES: Final = 64 * 1024
-AMBIGUOUS: Final = "telemetry_ambiguous_selector"
 FACT_CHARS: Final = 300
+KEY_CHARS: Final = 400
 MAX_SIGNALS: Final = 8
+AMBIGUOUS: Final = "telemetry_ambiguous_selector"
 _PREFIX: Final = "nova."
 _AUTHORITY: Final = re.compile(r"https?://([^/\\?#]*)", re.IGNORECASE)
 # Made once: json.dumps would make one per call.
@@ -175,7 +176,9 @@ def _act_verdict(record: CallRecord) -> EventVerdict:
 
 def cluster_key_of(seen: Observation, tool_name: str) -> str:
     """What an observation has in common with others, by which they are counted together."""
-    return seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
+    key = seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
+    # No index takes a key of any length.
+    return key if len(key) <= KEY_CHARS else f"{key[: KEY_CHARS - 40]}…{digest(key)[:32]}"
 
 
 def observations_of(record: CallRecord) -> tuple[Observation, ...]:
@@ -285,8 +288,8 @@ def _touching(record: CallRecord, seen: Observation) -> Observation:
         "reasonCode": outcome.reason_code,
         "contract": signals.contract,
         "effectObserved": signals.effect_observed,
-        "attribution": AMBIGUOUS if signals.ambiguous_selector else None,
         **_shown(record),
+        "attribution": AMBIGUOUS if signals.ambiguous_selector else None,
     }
     return Observation(
         seen.kind,

@@ -4,7 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
-from nova_mcp.knowledge.model import ACTIVE, SHADOW, DayCount, DomainHint, Health, HealthState, Level, Phenomenon, Trust
+from nova_mcp.knowledge.model import (
+    ACTIVE,
+    SHADOW,
+    DayCount,
+    DomainHint,
+    Health,
+    HealthState,
+    Level,
+    Phenomenon,
+    Trust,
+)
 
 # `misfire` is a failure whose action was carried out and proven wrong.
 HealthOutcome = Literal["success", "failure", "misfire", "silent_ok", "silent_drift", "not_applicable"]
@@ -166,19 +176,6 @@ def after_event(health: Health, event: HealthEvent) -> Health:
     return _quarantined(health, event.at_ms) if _falls_ill(health, event.at_ms) else health
 
 
-class Rated(Protocol):
-    """As much of an entry as trust depends on."""
-
-    @property
-    def level(self) -> Level: ...
-
-    @property
-    def deprecated(self) -> bool: ...
-
-    @property
-    def health(self) -> Health: ...
-
-
 def failures_in_row(kept: Phenomenon | DomainHint) -> int:
     """Since the last success, silent checks included."""
     return max(kept.health.consecutive_failures, kept.standing.run.length)
@@ -204,6 +201,19 @@ def _worst_rate(health: Health) -> float:
         if successes + failures:
             worst = min(worst, successes / (successes + failures))
     return worst
+
+
+class Rated(Protocol):
+    """As much of an entry as trust depends on."""
+
+    @property
+    def level(self) -> Level: ...
+
+    @property
+    def deprecated(self) -> bool: ...
+
+    @property
+    def health(self) -> Health: ...
 
 
 def trust_of(entries: Iterable[Rated], now_ms: int) -> Trust:

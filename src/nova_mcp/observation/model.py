@@ -91,6 +91,16 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class Learned:
+    """A candidate at the lowest level that a call's own evidence has raised, with what made it so."""
+
+    scope: str
+    candidate_key: str
+    stable_id: str
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """What a call showed beyond what its record keeps; derivations in the record's transaction read it, no body does.
 
@@ -117,8 +127,6 @@ class Signals:
     telemetry: Literal["confirmed", "refuted", "claimed"] | None = None
     target_stable_id: str | None = None
     source_scope: str | None = None
-    ambiguous_selector: bool = False
-    checks: tuple[Checked, ...] = ()
     came_from: str | None = None
     page_state: str | None = None
     layer: str | None = None
@@ -129,6 +137,10 @@ class Signals:
     method: str | None = None
     # Host and target of what a report speaks about; the tab may have gone elsewhere since.
     reported_at: tuple[str, str] | None = None
+    ambiguous_selector: bool = False
+    checks: tuple[Checked, ...] = ()
+    # Filled in the transaction of the record and read once that is committed: the way back to the answer.
+    learned: list[Learned] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
