@@ -5,6 +5,7 @@ from typing import Self
 
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge.keeper import KnowledgeKeeper
+from nova_mcp.knowledge.practice import Practice
 from nova_mcp.promotion.generator import Generator
 from nova_mcp.promotion.keeper import PromotionKeeper
 from nova_mcp.promotion.prompter import Prompter
@@ -19,7 +20,14 @@ class Learning:
     promotion: PromotionKeeper
     generator: Generator
     prompter: Prompter
+    practice: Practice
 
     @classmethod
     def over(cls, db: Database, clock: Clock) -> Self:
-        return cls(KnowledgeKeeper(db, clock), PromotionKeeper(db, clock), Generator(db, clock), Prompter(db, clock))
+        return cls(
+            KnowledgeKeeper(db, clock),
+            PromotionKeeper(db, clock),
+            Generator(db, clock),
+            Prompter(db, clock),
+            Practice(db, clock),
+        )
