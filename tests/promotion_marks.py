@@ -2,9 +2,18 @@
 
 from hypothesis import strategies as st
 
+from nova_mcp.journal.evidence import Observation, Occasion, Seen, ToolEvent
+from nova_mcp.observation.model import Link, ServerId
 from nova_mcp.promotion.model import DAY_MS, Mark
 
 NOW = 100 * DAY_MS
+LINK = Link(ServerId("s"), 1, "c", b"", b"")
+
+
+def written(one: Observation, call_id: str, at_ms: int, tool: str = "nova.click_selector") -> Seen:
+    """An observation as the journal hands it on."""
+    event = ToolEvent(call_id, "me", "me", None, "t1", tool, True, 0, None, "shop.test", "{}", at_ms)
+    return Seen(7, one, Occasion(event, "shop.test", "t1", "s0", LINK))
 
 
 def success(call_id: str, at_ms: int, session_id: str = "s0") -> Mark:

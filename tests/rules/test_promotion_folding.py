@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nova_mcp.journal.evidence import Observation
 from nova_mcp.journal.throttling import Held, judge, throttle_key
-from nova_mcp.promotion.counting import counts_for, mark_of
+from nova_mcp.promotion.counting import MARKS_KEPT, counts_for, mark_of
 from nova_mcp.promotion.folding import (
     Confirmed,
     Disproved,
@@ -25,7 +25,7 @@ from nova_mcp.promotion.folding import (
     shadow_of,
 )
 from nova_mcp.promotion.model import DAY_MS, RULES_VERSION, Entry, Mark
-from promotion_marks import claim, drift, failure, reported, seen, success
+from promotion_marks import claim, drift, failure, reported, seen, success, written
 
 HOUR = 3_600_000
 NOW = 100 * DAY_MS
@@ -69,19 +69,49 @@ def test_content_that_changed_starts_over_and_an_active_entry_keeps_its_own():
     proven = used(success, 3)
     assert life(*proven, Reviewed(NOW + DAY_MS), entry=shadow).level == 2
     assert life(*proven, Revised(NOW + DAY_MS), Reviewed(NOW + DAY_MS), entry=shadow).level == 1
-    assert revised(ACTIVE, Revised(NOW, "upsert", live_check=True)) == ACTIVE
+    assert revised(ACTIVE, Revised(NOW, found_again=True)) == ACTIVE
     beside = shadow_of(ACTIVE, NOW + 1)
     assert (beside.level, beside.revision, beside.run.length) == (1, 2, 0)
 
 
-def test_an_upsert_brings_a_retired_entry_back_only_if_the_page_shows_it():
+def test_a_retired_entry_comes_back_by_hand_only_if_the_page_shows_it():
     gone = life(Retired(NOW, "no longer there"), entry=ACTIVE)
     assert (gone.level, gone.deprecated, gone.deprecated_reason) == (0, True, "no longer there")
-    assert revised(gone, Revised(NOW, "upsert")).deprecated
-    assert revised(gone, Revised(NOW, "patch", live_check=True)).deprecated
-    back = revised(gone, Revised(NOW, "upsert", live_check=True, unconfirmed_selectors=2))
-    assert (back.level, back.deprecated, back.unconfirmed_selectors) == (1, False, 2)
+    kept = revised(gone, Revised(NOW, taken=True))
+    assert (kept.deprecated, kept.level, kept.revision) == (True, 0, 2)
+    back = revised(gone, Revised(NOW, found_again=True, unconfirmed_selectors=2))
+    assert (back.level, back.deprecated, back.unconfirmed_selectors, back.revision) == (1, False, 2, 2)
     assert life(Confirmed(0), entry=back).unconfirmed_selectors == 0
+    same = revised(gone, Revised(NOW + 1, changed=False, found_again=True))
+    assert (same.level, same.deprecated, same.revision, same.revised_at_ms) == (1, False, 1, None)
+
+
+def test_what_was_written_by_hand_is_a_shadow_and_never_more():
+    assert life(Revised(NOW, changed=False, taken=True)).level == 1
+    assert life(Revised(NOW)).level == 0
+    for level in (0, 1, 2):
+        entry = replace(NEW, level=level)
+        for changed in (True, False):
+            assert life(Revised(NOW, changed, taken=True), entry=entry).level == max(1, level)
+
+
+def test_an_entry_that_was_brought_back_is_not_retired_again_for_what_was_before():
+    gone = life(*used(failure, 3), entry=replace(NEW, level=1))
+    assert gone.deprecated
+    back = life(Revised(NOW + DAY_MS, found_again=True), Reviewed(NOW + 2 * DAY_MS), entry=gone)
+    assert (back.level, back.deprecated) == (1, False)
+    assert not life(*used(failure, 2, start=NOW + DAY_MS), entry=back).deprecated
+    assert life(*used(failure, 3, start=NOW + DAY_MS), entry=back).deprecated
+
+
+def test_a_review_looks_at_no_more_marks_than_it_is_meant_to():
+    shadow = replace(NEW, level=1)
+    bad = [Observed(failure("f1", NOW)), Observed(failure("f2", NOW + 1))]
+    good = used(success, MARKS_KEPT - 1, every=60_000, start=NOW + HOUR)
+    end = Reviewed(NOW + 20 * DAY_MS)
+    assert life(*bad[:1], *good, end, entry=shadow).level == 2
+    assert life(*bad, *good[1:], end, entry=shadow).level == 1
+    assert life(*bad, *good, end, entry=shadow).level == 2
 
 
 def test_a_disproven_candidate_stays_where_it_is():
@@ -122,7 +152,7 @@ def lives(draw: st.DrawFn, sessions: int = 4) -> list[Step]:
             case 0 | 1 | 2:
                 steps.append(Reviewed(at))
             case 3:
-                steps.append(Revised(at, "patch"))
+                steps.append(Revised(at))
             case _:
                 mark: Mark = draw(makers)(f"c{number}", at, session_id=f"s{draw(st.integers(0, sessions - 1))}")
                 steps.append(Observed(replace(mark, seq=number)))
@@ -184,32 +214,49 @@ def test_an_active_entry_that_always_fails_is_demoted_within_two_uses(before: li
     assert life(*map(Observed, marks), entry=ACTIVE).level < 2
 
 
-def counted(calls: list[tuple[str, Observation]]) -> list[Mark]:
-    """The observations of calls within one window, as the journal counts them."""
-    rows: dict[str, tuple[Mark, Held]] = {}
+def counted(calls: list[tuple[str, Observation]], every: int = 1000) -> list[Mark]:
+    """The observations of calls as the journal hands them on: nothing that was handed on is taken back."""
+    rows: dict[str, Held] = {}
+    marks: list[Mark] = []
+    by = {}
     for number, (call_id, one) in enumerate(calls):
-        key, at = throttle_key(one, "shop.test", "t1", "nova.click_selector"), NOW + number * 1000
-        mark = mark_of(number, one, at, call_id, "s0", "nova.click_selector")
+        key, at = throttle_key(one, "shop.test", "t1", "nova.click_selector"), NOW + number * every
         held = rows.get(key)
-        match judge(None if held is None else held[1], one, at):
+        match judge(held, one, at):
             case "count":
-                rows[key] = (mark, Held(at, number, one.outcome))
+                rows[key], by[key] = Held(at, number, one.outcome), call_id
+                marks.append(mark_of(written(one, call_id, at)))
             case "upgrade" if held is not None:
-                rows[key] = (replace(mark, at_ms=held[0].at_ms), replace(held[1], outcome=one.outcome))
+                rows[key] = replace(held, outcome=one.outcome)
+                marks.append(mark_of(replace(written(one, call_id, at), replaced_call_id=by[key])))
+                by[key] = call_id
             case _:
                 pass
-    return [mark for mark, _ in rows.values()]
+    return marks
+
+
+def tried(call_id: str, outcome: int) -> list[tuple[str, Observation]]:
+    """A call on a known entry: what is proven counts as a success and as a proof by use."""
+    here = {"target_stable_id": "lcj_1", "selector_norm": "#buy"}
+    shown = [(call_id, Observation("action_success", outcome, **here))]  # type: ignore[arg-type]
+    return [*shown, (call_id, Observation("tob_verified", 1, **here))] if outcome else shown  # type: ignore[arg-type]
 
 
 @given(st.permutations([0, 1, 0, 1, 1, 0]), st.integers(1, 4))
 def test_retries_in_any_order_support_an_entry_once(outcomes: list[int], repeats: int):
-    tries = [
-        (f"c{number}", Observation("action_success", outcome, target_stable_id="lcj_1", selector_norm="#buy"))  # type: ignore[arg-type]
-        for number, outcome in enumerate(outcomes * repeats)
-    ]
-    counts = counts_for(NEW, "l0_to_l1", counted(tries), NOW + HOUR)
-    once = counts_for(NEW, "l0_to_l1", counted([tries[outcomes.index(1)]]), NOW + HOUR)
-    assert (counts.support, counts.successes) == (once.support, once.successes) == (1, 1)
+    tries = [one for number, outcome in enumerate(outcomes * repeats) for one in tried(f"c{number}", outcome)]
+    marks = counted(tries, every=20_000 // len(tries))
+    assert max(mark.at_ms for mark in marks) < NOW + 30_000
+    for kind in ("l0_to_l1", "l1_to_l2"):
+        counts = counts_for(NEW, kind, marks, NOW + HOUR)  # type: ignore[arg-type]
+        assert (counts.support, counts.successes, counts.success_sessions) == (1, 1, 1)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=12))
+def test_sightings_that_nothing_proves_count_once_within_the_window(many: list[bool]):
+    marks = counted([one for number, _ in enumerate(many) for one in tried(f"c{number}", 0)])
+    counts = counts_for(NEW, "l0_to_l1", marks, NOW + HOUR)
+    assert (counts.support, counts.successes) == (1, 0)
 
 
 def test_a_failure_between_retries_is_not_hidden_by_a_success():

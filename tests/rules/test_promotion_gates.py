@@ -22,7 +22,7 @@ from nova_mcp.promotion.model import (
     TransitionKind,
 )
 from nova_mcp.promotion.wording import explain
-from promotion_marks import MARKS, claim, drift, failure, good, seen, success
+from promotion_marks import MARKS, claim, drift, failure, good, seen, success, written
 
 NOW = 100 * DAY_MS
 KNOWN = Entry("lcj_1", "shop.test", "modal")
@@ -278,11 +278,12 @@ def test_a_call_that_failed_in_two_ways_failed_once():
 
 def test_a_mark_says_where_its_observation_came_from():
     hard = Observation("selector_drift", -1, 2)
-    assert mark_of(1, hard, 5, "c", "s", "nova.revalidate").source == "check"
-    assert mark_of(1, hard, 5, "c", "s", "nova.telemetry_report").source == "report"
+    sources = {"revalidate": "check", "perceive": "check", "telemetry_report": "report", "click_selector": "use"}
+    for tool, source in sources.items():
+        assert mark_of(written(hard, "c", 5, f"nova.{tool}")).source == source
     misfire = Observation("action_failure", -1, payload={"contract": "verified_fail"})
-    mark = mark_of(1, misfire, 5, "c", "s", "nova.click_selector")
-    assert (mark.source, mark.severe) == ("use", True)
+    mark = mark_of(written(misfire, "c", 5))
+    assert (mark.seq, mark.at_ms, mark.call_id, mark.session_id, mark.severe) == (7, 5, "c", "s0", True)
 
 
 # -- what must hold

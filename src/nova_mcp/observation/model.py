@@ -78,6 +78,16 @@ class CallOutcome:
 
 
 LearningLabel = Literal["success", "failure", "sighting", "none"]
+CheckVerdict = Literal["seen", "light_drift", "hard_drift"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a look that touched nothing said about one entry of the page's site: it is there, or it has drifted."""
+
+    stable_id: str
+    verdict: CheckVerdict
+    selector: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,8 @@ class Signals:
     """What a call showed beyond what its record keeps; derivations in the record's transaction read it, no body does.
 
     `label` is what an action taught, `contract` what its contract came to. `refused` means that Nova itself said no,
-    `scripted` that an agent's own script had changed the document.
+    `scripted` that an agent's own script had changed the document, `ambiguous_selector` that several entries act
+    through the control, so that nobody can say which of them this was.
     """
 
     label: LearningLabel = "none"
@@ -100,6 +111,8 @@ class Signals:
     telemetry: Literal["confirmed", "refuted", "claimed"] | None = None
     target_stable_id: str | None = None
     source_scope: str | None = None
+    ambiguous_selector: bool = False
+    checks: tuple[Checked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

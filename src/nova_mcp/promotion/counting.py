@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from nova_mcp.journal.evidence import Observation
+from nova_mcp.journal.evidence import Seen
 from nova_mcp.knowledge.model import FailureRun
 from nova_mcp.promotion.model import DAY_MS, Entry, EvidenceCounts, Mark, Source, TransitionKind
 
@@ -16,21 +16,33 @@ LOOKBACK_MS: Final[dict[TransitionKind, int]] = {
     "revive": 30 * DAY_MS,
 }
 LONGEST_LOOKBACK_MS: Final = 30 * DAY_MS
+# More of them than any gate asks for; an entry in constant use must not make its reviews dear.
+MARKS_KEPT: Final = 500
 DRIFT_MS: Final = 7 * DAY_MS
 HARD_DRIFT_MS: Final = DAY_MS
 _RAISING: Final = frozenset({"l0_to_l1", "l1_to_l2", "revive"})
-_SOURCES: Final[dict[str, Source]] = {"revalidate": "check", "telemetry_report": "report"}
+_SOURCES: Final[dict[str, Source]] = {"revalidate": "check", "perceive": "check", "telemetry_report": "report"}
 
 
 def source_of(tool_name: str) -> Source:
     return _SOURCES.get(tool_name.removeprefix("nova."), "use")
 
 
-def mark_of(seq: int, seen: Observation, at_ms: int, call_id: str, session_id: str, tool_name: str) -> Mark:
+def mark_of(seen: Seen) -> Mark:
     """An observation of the journal as the gates look at it."""
-    severe = seen.outcome < 0 and seen.payload.get("contract") == "verified_fail"
-    source = source_of(tool_name)
-    return Mark(seq, at_ms, seen.kind, seen.outcome, call_id, session_id, seen.severity, source, severe)
+    shown, event = seen.observation, seen.occasion.event
+    return Mark(
+        seq=seen.observation_id,
+        at_ms=event.created_at_ms,
+        kind=shown.kind,
+        outcome=shown.outcome,
+        call_id=event.event_id,
+        session_id=seen.occasion.session_id,
+        severity=shown.severity,
+        source=source_of(event.tool_name),
+        severe=shown.outcome < 0 and shown.payload.get("contract") == "verified_fail",
+        replaced=seen.replaced_call_id,
+    )
 
 
 # -- what a mark says
@@ -86,7 +98,7 @@ def counts_for(entry: Entry, kind: TransitionKind, marks: Sequence[Mark], now_ms
         if mark.at_ms >= since:
             found.add(mark)
     return EvidenceCounts(
-        support=found.successes + len(found.seen - found.worked - found.confirmed),
+        support=found.successes + len(found.seen - found.worked - found.confirmed - found.replaced),
         successes=found.successes,
         failures=found.failures,
         success_sessions=len(found.sessions),
@@ -106,9 +118,12 @@ class _Calls:
     seen: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     refuted: set[str] = field(default_factory=set)
+    replaced: set[str] = field(default_factory=set)
     sessions: set[str] = field(default_factory=set)
 
     def add(self, mark: Mark) -> None:
+        if mark.replaced is not None:
+            self.replaced.add(mark.replaced)
         if is_success(mark):
             (self.confirmed if mark.kind == "telemetry_confirmed" else self.worked).add(mark.call_id)
             self.sessions.add(mark.session_id)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from nova_mcp.knowledge.health import HealthEvent, HealthOutcome, after_event
 from nova_mcp.knowledge.model import FailureRun
 from nova_mcp.promotion.counting import (
     LONGEST_LOOKBACK_MS,
+    MARKS_KEPT,
     after,
     is_drift,
     is_failure,
@@ -47,12 +47,15 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """The content was replaced; `live_check` when its selectors were found on the open page."""
+    """An agent wrote the entry anew. `changed` when its content is another one, `taken` when a candidate was written by
+    hand, `found_again` when a retired one was and the open page showed its selectors."""
 
     at_ms: int
-    by: Literal["upsert", "patch"] = "patch"
-    live_check: bool = False
+    changed: bool = True
+    taken: bool = False
+    found_again: bool = False
     unconfirmed_selectors: int = 0
+    phenomenon_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +157,20 @@ def reviewed(entry: Entry, marks: Sequence[Mark], now_ms: int, wanted: Transitio
 
 
 def revised(entry: Entry, step: Revised) -> Entry:
-    """An entry with other content. An active one keeps its own: what is new starts as a shadow beside it."""
-    if entry.level == 2:
+    """An entry as it was written. An active one keeps its content: what is new starts as a shadow beside it."""
+    if entry.level == 2 and step.changed:
         return entry
-    fresh = replace(
-        entry,
-        revision=entry.revision + 1,
-        revised_at_ms=step.at_ms,
-        unconfirmed_selectors=step.unconfirmed_selectors,
-        # What drifted was the old content.
-        last_hard_drift_at_ms=None,
-    )
-    if step.by == "patch" or (entry.deprecated and not step.live_check):
-        return fresh
-    return replace(fresh, level=1, deprecated=False, deprecated_reason=None)
+    type_now = step.phenomenon_type or entry.phenomenon_type
+    written = replace(entry, unconfirmed_selectors=step.unconfirmed_selectors, phenomenon_type=type_now)
+    if step.changed:
+        written = replace(written, revision=entry.revision + 1, revised_at_ms=step.at_ms)
+    if step.changed or step.found_again:
+        # What failed and drifted was what is no longer there, or what is there again.
+        written = replace(written, run=FailureRun(), last_hard_drift_at_ms=None)
+    if entry.deprecated:
+        back = replace(written, level=1, deprecated=False, deprecated_reason=None)
+        return back if step.found_again else written
+    return replace(written, level=1) if step.taken and entry.level == 0 else written
 
 
 def shadow_of(entry: Entry, at_ms: int, unconfirmed_selectors: int = 0) -> Entry:
@@ -190,7 +193,7 @@ def fold(entry: Entry, marks: Sequence[Mark], step: Step) -> Folded:
         case Observed(mark):
             return observed(entry, mark)
         case Reviewed(at_ms, wanted):
-            return reviewed(entry, marks, at_ms, wanted)
+            return reviewed(entry, in_sight(marks, at_ms), at_ms, wanted)
         case Revised():
             return Folded(revised(entry, step))
         case Confirmed(left):
@@ -216,7 +219,11 @@ def replay(start: Snapshot, steps: Iterable[Step]) -> Replayed:
     return Replayed(Snapshot(entry, kept(marks)), tuple(events))
 
 
+def in_sight(marks: Sequence[Mark], now_ms: int) -> tuple[Mark, ...]:
+    """The marks that a review looks at: the newest of the last thirty days, in their order."""
+    return tuple(mark for mark in marks if mark.at_ms >= now_ms - LONGEST_LOOKBACK_MS)[-MARKS_KEPT:]
+
+
 def kept(marks: Sequence[Mark]) -> tuple[Mark, ...]:
     """The marks that a later review can still see."""
-    newest = max((mark.at_ms for mark in marks), default=0)
-    return tuple(mark for mark in marks if mark.at_ms >= newest - LONGEST_LOOKBACK_MS)
+    return in_sight(marks, max((mark.at_ms for mark in marks), default=0))

@@ -27,7 +27,8 @@ EventKind = Literal[
 class Mark:
     """One observation that is attributed to an entry; `seq` is its place in the order of the journal.
 
-    An observation that took the place of a mere sighting stands where the proof happened, with `upgraded` set.
+    A proof that took the place of a mere sighting stands where it happened; `replaced` is the call of that sighting,
+    which counts no longer.
     """
 
     seq: int
@@ -39,7 +40,7 @@ class Mark:
     severity: Severity = 0
     source: Source = "use"
     severe: bool = False
-    upgraded: bool = False
+    replaced: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
