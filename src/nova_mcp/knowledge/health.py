@@ -2,9 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
-from nova_mcp.knowledge.model import ACTIVE, SHADOW, DayCount, DomainHint, Health, HealthState, Phenomenon, Trust
+from nova_mcp.knowledge.model import (
+    ACTIVE,
+    SHADOW,
+    DayCount,
+    DomainHint,
+    Health,
+    HealthState,
+    Level,
+    Phenomenon,
+    Trust,
+)
 
 # `misfire` is a failure whose action was carried out and proven wrong.
 HealthOutcome = Literal["success", "failure", "misfire", "silent_ok", "silent_drift", "not_applicable"]
@@ -193,7 +203,20 @@ def _worst_rate(health: Health) -> float:
     return worst
 
 
-def trust_of(entries: Iterable[Phenomenon], now_ms: int) -> Trust:
+class Rated(Protocol):
+    """As much of an entry as trust depends on."""
+
+    @property
+    def level(self) -> Level: ...
+
+    @property
+    def deprecated(self) -> bool: ...
+
+    @property
+    def health(self) -> Health: ...
+
+
+def trust_of(entries: Iterable[Rated], now_ms: int) -> Trust:
     """How far a scope is trusted; derived from its entries and never set."""
     alive = [one for one in entries if not one.deprecated]
     active = [one for one in alive if one.level == ACTIVE]

@@ -69,7 +69,7 @@ def hint_warnings(hint: DomainHint, missing: tuple[str, ...] = ()) -> tuple[str,
 def hint_upserted(
     found: HintPair | None, wish: DomainHint, missing: tuple[str, ...], *, entries: int
 ) -> HintWritten | Refused:
-    """A hint written by hand; `missing` are selectors that the open page does not have, `entries` what the scope holds."""
+    """A hint written by hand; `missing` are selectors that the open page lacks, `entries` is what the scope holds."""
     if problems := check_hint(wish):
         return Refused(problems)
     told, seen = hint_warnings(wish, missing), len(missing) < len(wish.selectors)

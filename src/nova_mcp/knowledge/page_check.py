@@ -56,7 +56,9 @@ class PageCheck:
         if playbook is None:
             return content
         old = {} if before is None or before.content.playbook is None else _by_selector(before.content.playbook.actions)
-        actions = tuple(replace(one, element=self._print(one) or old.get(one.selector or "")) for one in playbook.actions)
+        actions = tuple(
+            replace(one, element=self._print(one) or old.get(one.selector or "")) for one in playbook.actions
+        )
         return replace(content, playbook=replace(playbook, actions=actions))
 
     def _print(self, action: Action) -> ElementPrint | None:
@@ -71,7 +73,8 @@ def _by_selector(actions: Iterable[Action]) -> dict[str, ElementPrint]:
 
 
 def _confirmed(before: Phenomenon | None) -> frozenset[str]:
-    if before is None:
+    """What need not be seen again; a retired entry has everything to prove."""
+    if before is None or before.deprecated:
         return frozenset()
     return frozenset(selectors_of(before.content)).difference(before.unconfirmed)
 
@@ -122,9 +125,7 @@ def _acting(content: Content, seen: Mapping[str, SelectorSeen]) -> tuple[Element
     return tuple(print_of(one) for one in found if one is not None)
 
 
-async def _around(
-    tab: Tab, acting: Iterable[ElementPrint], hides: Callable[[str], str]
-) -> tuple[ElementPrint, ...]:
+async def _around(tab: Tab, acting: Iterable[ElementPrint], hides: Callable[[str], str]) -> tuple[ElementPrint, ...]:
     prints = [print_of(one.seen) for one in await knowledge_look.elements(tab)]
     near = dict.fromkeys(one for other in acting for one in surroundings(prints, other))
     return tuple(harmless(one, hides) for one in list(near)[:MOST_AROUND])

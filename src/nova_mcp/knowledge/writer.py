@@ -241,3 +241,11 @@ def reason_problem(reason: str) -> Problem | None:
     if (found := holds_secret(reason)) is not None:
         return Problem("pks.secret_like", f"It looks like {found}; say it without.", "reason")
     return None
+
+
+def categorized(conn: Connection, scope: ScopeName, categories: Sequence[str], now_ms: int) -> None:
+    """What an agent says a site is; the caller holds the scope's row."""
+    row, given = store.scope_row(conn, scope), tuple(dict.fromkeys(categories))
+    if row is not None and row.service_categories != given:
+        store.touch_scope(conn, scope, now_ms, visible=True)
+        store.describe_scope(conn, replace(row, service_categories=given))

@@ -6,6 +6,7 @@ from typing import Self
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge.advisor import Advisor
 from nova_mcp.knowledge.keeper import KnowledgeKeeper
+from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.generator import Generator
 from nova_mcp.promotion.keeper import PromotionKeeper
 from nova_mcp.promotion.prompter import Prompter
@@ -25,7 +26,7 @@ class Learning:
     @classmethod
     def over(cls, db: Database, clock: Clock) -> Self:
         return cls(
-            KnowledgeKeeper(db, clock),
+            KnowledgeKeeper(db, clock, steps_store),
             PromotionKeeper(db, clock),
             Generator(db, clock),
             Prompter(db, clock),

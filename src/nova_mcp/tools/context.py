@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nova_mcp.clock import Ports
-from nova_mcp.observation.model import Caller, CallRecord, Flag, Json, Signals
+from nova_mcp.observation.model import Caller, CallRecord, Flag, Json, Learned, Signals
 from nova_mcp.settings import Settings
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
@@ -54,6 +54,11 @@ class Evidence:
     decide: "Decide | None" = None
     # Makes the answer of a call whose outcome is decided there; asked once it is committed, and may raise.
     after_commit: "Callable[[], Result] | None" = None
+
+    @property
+    def learned(self) -> "list[Learned]":
+        """What the record of this call has raised; known once it is committed."""
+        return self.signals.learned
 
     def settle_touch(self, arrived: bool | None) -> None:
         """What is proven about the decisive input; None leaves the question as it stood."""
