@@ -2,6 +2,7 @@
 
 import functools
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -10,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from nova_mcp.browser.blocker_rules import ControlFacts
 from nova_mcp.browser.commit_check import commit_facts
 from nova_mcp.browser.commit_points import CommitPoint, Trigger, classify_commit_point
-from nova_mcp.browser.locate import read_acting
-from nova_mcp.browser.seen import Answer, SeenElement, SeenForm, answer
+from nova_mcp.browser.seen import Answer, SeenElement, SeenForm, answer, read_element, read_form
 from nova_mcp.browser.steady import on_one_document
 from nova_mcp.observation.model import Json
 
@@ -25,6 +25,8 @@ MAX_DOM: Final = 1500
 MAX_TEXTS: Final = 800
 MAX_VENDORS: Final = 200
 _SELECTOR_CHARS: Final = 2000
+# Of the time a caller waits, this share is for the page's own work; what it can't read until then it says so.
+_FOR_THE_PAGE: Final = 0.5
 _UNREAD: Final = ControlFacts()
 
 
@@ -76,6 +78,23 @@ class SelectorSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class ElementSeen:
+    """One element that can be acted on; `selector` names it alone, None where nothing that may be kept does."""
+
+    node: int
+    seen: PrintSeen
+    selector: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsSeen:
+    """A list that repeats: how many items it has, and a selector for all of them."""
+
+    count: int
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
 class VendorSign:
     """By what a vendor is known: hosts of its scripts, marks in the page."""
 
@@ -124,10 +143,24 @@ async def look(
     """What each selector finds now, in one round trip; those beyond the limit are unread."""
     wanted = list(dict.fromkeys(selectors))
     asked = [one for one in wanted if len(one) <= _SELECTOR_CHARS][:MAX_SELECTORS]
-    args: Json = {"selectors": [*asked], "surfaces": [*surfaces[:MAX_SURFACES]]}
-    told = await _told(tab, "knowledgeLook", args, timeout_ms) if asked else []
-    seen = {one: _selector_seen(one, raw) for one, raw in zip(asked, cast(list[Answer], told), strict=True)}
+    args: Json = {"selectors": [*asked], "surfaces": [*surfaces[:MAX_SURFACES]], "millis": timeout_ms * _FOR_THE_PAGE}
+    told: Answer = await _told(tab, "knowledgeLook", args, timeout_ms) if asked else {"seen": (), "forms": ()}
+    forms = [read_form(raw) for raw in told["forms"]]
+    seen = {one: _selector_seen(one, raw, forms) for one, raw in zip(asked, told["seen"], strict=True)}
     return {one: seen.get(one) or SelectorSeen(one, 0, unread=True) for one in wanted}
+
+
+async def elements(tab: "Tab", limit: int = MAX_ELEMENTS, *, timeout_ms: int = 3000) -> tuple[ElementSeen, ...]:
+    """The elements that can be acted on, in the order of the document; a sample where there are more than the limit."""
+    args: Json = {"limit": limit, "millis": timeout_ms * _FOR_THE_PAGE}
+    told = await _told(tab, "knowledgeElements", args, timeout_ms)
+    return tuple(ElementSeen(one["n"], _print(one["print"]), one["selector"]) for one in cast(list[Answer], told))
+
+
+async def items(tab: "Tab", selector: str, *, timeout_ms: int = 1000) -> ItemsSeen | None:
+    """The list that an element is an item of or lies in an item of; None where nothing repeats."""
+    told = await _told(tab, "knowledgeItems", {"selector": selector[:_SELECTOR_CHARS]}, timeout_ms)
+    return None if told is None else ItemsSeen(told["count"], told["selector"])
 
 
 async def signals(tab: "Tab", wanted: WantedSignals, *, timeout_ms: int = 1000) -> SignalsSeen:
@@ -135,8 +168,9 @@ async def signals(tab: "Tab", wanted: WantedSignals, *, timeout_ms: int = 1000) 
     vendors = wanted.vendors[:MAX_VENDORS]
     args: Json = {
         "dom": list(wanted.dom[:MAX_DOM]),
-        "text": list(wanted.text[:MAX_TEXTS]),
+        "text": [_folded(one) for one in wanted.text[:MAX_TEXTS]],
         "vendors": [{"hosts": list(one.hosts), "marks": list(one.marks)} for one in vendors],
+        "millis": timeout_ms * _FOR_THE_PAGE,
     }
     raw, _ = await on_one_document(tab, lambda: tab.channel.ask("knowledgeSignals", args, timeout_ms=timeout_ms))
     told = answer(raw)
@@ -153,13 +187,18 @@ async def signals(tab: "Tab", wanted: WantedSignals, *, timeout_ms: int = 1000) 
     )
 
 
+def _folded(text: str) -> str:
+    """Case, blanks and compatible characters don't count; the page folds its own texts the same way."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
 async def _told(tab: "Tab", question: str, args: Json, timeout_ms: int) -> Any:
     """Long answers come as one text."""
     raw, _ = await on_one_document(tab, lambda: tab.channel.ask(question, args, timeout_ms=timeout_ms))
     return json.loads(raw) if isinstance(raw, str) else raw
 
 
-def _selector_seen(selector: str, raw: Answer) -> SelectorSeen:
+def _selector_seen(selector: str, raw: Answer, forms: Sequence[SeenForm]) -> SelectorSeen:
     return SelectorSeen(
         selector=selector,
         matches=raw["matches"],
@@ -169,8 +208,13 @@ def _selector_seen(selector: str, raw: Answer) -> SelectorSeen:
         unread=raw["unread"],
         control=_control(raw["control"]) if "control" in raw else _UNREAD,
         seen=_print(raw["print"]) if "print" in raw else None,
-        roads=tuple(read_acting(road, "") for road in raw.get("roads", ())),
+        roads=tuple(_road(road, forms) for road in raw.get("roads", ())),
     )
+
+
+def _road(raw: Answer, forms: Sequence[SeenForm]) -> tuple[SeenElement, SeenForm | None]:
+    form = raw["formFacts"]
+    return read_element(raw), None if form is None else forms[form]
 
 
 def _control(raw: Answer) -> ControlFacts:
@@ -201,3 +245,26 @@ def _print(raw: Answer) -> PrintSeen:
         shape=raw["shape"],
         place=None if place is None else (place[0], place[1]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ArmedSeen:
+    """The very element that is about to be acted on."""
+
+    seen: PrintSeen
+    control: ControlFacts
+
+
+async def armed(tab: "Tab", frame_id: str | None = None) -> ArmedSeen | None:
+    """What the element looks like that an action is prepared for; None when it has left the page.
+
+    Asked of one document only: another one has nothing that was prepared.
+    """
+    told = answer(await tab.channel.ask("knowledgeArmed", {}, frame_id=frame_id))
+    return None if told.get("lost") else ArmedSeen(_print(told["print"]), _control(told["control"]))
+
+
+async def covered_share(tab: "Tab") -> float | None:
+    """Which part of the window lies under layers that are not the page itself; None when there is no window to see."""
+    raw, _ = await on_one_document(tab, lambda: tab.channel.ask("knowledgeCovered", {}))
+    return raw if isinstance(raw, int | float) else None

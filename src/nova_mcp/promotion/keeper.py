@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select, update
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.fingerprints import Match, explained
-from nova_mcp.knowledge.model import Phenomenon, ScopeName
+from nova_mcp.knowledge.model import Phenomenon, ScopeName, StableId
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.knowledge.tables import knowledge_scope
 from nova_mcp.observation.model import CallRecord, Link
@@ -100,7 +100,7 @@ class PromotionKeeper:
     ) -> Explained | Unknown:
         return await self._db.read(told, scope, stable_id, signals, self._clock.now_ms())
 
-    async def proofs(self, scope: ScopeName) -> dict[str, tuple[int, int]]:
+    async def proofs(self, scope: ScopeName) -> dict[StableId, tuple[int, int]]:
         """Per shadow how many proofs it has and how many it needs."""
         return await self._db.read(promoter.proofs, scope, self._clock.now_ms())
 

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from nova_mcp.clock import Clock
+from nova_mcp.knowledge.advisor import Advisor
 from nova_mcp.knowledge.keeper import KnowledgeKeeper
+from nova_mcp.knowledge.practice import Practice
+from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.generator import Generator
 from nova_mcp.promotion.keeper import PromotionKeeper
 from nova_mcp.promotion.prompter import Prompter
@@ -13,13 +16,22 @@ from nova_mcp.storage.engine import Database
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """What is known, who decides about its level, what could be learned next, and what agents are asked."""
+    """What is known, who decides about its level, what could be learned next, and what agents are asked and told."""
 
     knowledge: KnowledgeKeeper
     promotion: PromotionKeeper
     generator: Generator
     prompter: Prompter
+    advisor: Advisor
+    practice: Practice
 
     @classmethod
     def over(cls, db: Database, clock: Clock) -> Self:
-        return cls(KnowledgeKeeper(db, clock), PromotionKeeper(db, clock), Generator(db, clock), Prompter(db, clock))
+        return cls(
+            KnowledgeKeeper(db, clock, steps_store),
+            PromotionKeeper(db, clock),
+            Generator(db, clock),
+            Prompter(db, clock),
+            Advisor(clock),
+            Practice(db, clock),
+        )
