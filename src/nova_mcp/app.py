@@ -19,7 +19,7 @@ from nova_mcp.clock import Ports, system_ports
 from nova_mcp.facts import endings as fact_endings
 from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.facts.policies import load_policies
-from nova_mcp.journal.collector import derive
+from nova_mcp.journal.collector import collecting
 from nova_mcp.journal.counters import Counters
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
@@ -164,7 +164,7 @@ async def build(settings: Settings, ports: Ports | None = None, *, ahead: bool =
 async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool) -> Nova:
     server_id = ServerId(ports.ids.token(16))
     recorder = Recorder(
-        db, ports, server_id, also=(settle_recovered, renew_after_act, partial(derive, hooks=HOOKS), Counters().count)
+        db, ports, server_id, also=(settle_recovered, renew_after_act, collecting(HOOKS, Counters().count))
     )
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()

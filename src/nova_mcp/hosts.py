@@ -42,6 +42,10 @@ _PLAIN_HOST = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?")
 _NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT = re.compile(r":([0-9]*)$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PLACE = re.compile(r"(\[[^\]]*\]|[^:\[\]]+)(?::([0-9]{0,16}))?")
+# A bare host says nothing of its scheme, so both usual ports go whatever the scheme: one spelling has to suffice.
+_USUAL_PORTS = frozenset({80, 443})
+_LAST_PORT = 65_535
 
 # Names that only a local resolver answers. A dotless name is local by the same reasoning.
 _LOCAL_SUFFIXES = (".local", ".internal", ".home.arpa", ".lan", ".intranet")
@@ -139,6 +143,21 @@ def ascii_host(host: str) -> str | None:
         address = _ipv4_from_spelling(name)
         return None if address is None else str(ipaddress.IPv4Address(address))
     return name
+
+
+def web_place(authority: str) -> tuple[str, str] | None:
+    """The host of a web address without its user, and its port with a colon unless that is a usual one."""
+    place = None if "@" in authority or "%" in authority else _PLACE.fullmatch(authority)
+    host = None if place is None else ascii_host(place.group(1))
+    if place is None or host is None:
+        return None
+    digits = place.group(2)
+    if not digits:
+        return host, ""
+    number = int(digits)
+    if number == 0 or number > _LAST_PORT:
+        return None
+    return host, "" if number in _USUAL_PORTS else f":{number}"
 
 
 def is_ip(host: str) -> bool:

@@ -26,9 +26,8 @@ CONTRACT = {
 }
 NOT_YET = frozenset(
     {"get_instructions", "coverage_scan"}
-    | {"learn_suggest", "learn_generate", "learn_promote", "learn_feedback", "learn_resolve_opportunity", "explain"}
+    | {"learn_suggest", "learn_generate", "learn_resolve_opportunity"}
     | {"revalidate"}
-    | {"phenomenon_apply"}
 )
 
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nova_mcp.journal.observing import scope_of as context_scope
 from nova_mcp.knowledge.model import Action, Content, Fingerprint, Playbook, Problem, Signal
 from nova_mcp.knowledge.routes import any_covers, covers, is_pattern, restricts, route_of, told_route
 from nova_mcp.knowledge.scopes import is_public_suffix, same_site_scope, scope_of
@@ -85,6 +86,19 @@ def test_a_scope_is_compared_with_the_page_that_is_open():
 
 labels = st.text("abcxyz019-éßаж", min_size=1, max_size=8)
 hosts = st.lists(labels, min_size=1, max_size=3).map(".".join)
+
+
+@given(st.builds("http{}://{}{}:{}/{}".format, st.sampled_from(["", "s"]), st.sampled_from(["", "me@"]), hosts,
+                 st.sampled_from(["", "80", "443", "8080", "70000"]), labels))  # fmt: skip
+def test_evidence_of_a_page_belongs_to_the_scope_that_knowledge_of_it_has(url):
+    known = scope_of(url)
+    if not isinstance(known, Problem):
+        assert context_scope(url) == known
+
+
+def test_evidence_of_what_is_no_web_page_belongs_nowhere():
+    for url in ("about:blank", "chrome-error://chromewebdata/", "file:///etc/hosts", "data:text/html,x"):
+        assert context_scope(url) is None
 
 
 @given(

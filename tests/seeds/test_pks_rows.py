@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from knowledge_kit import DAY, MINUTE, SECRET, Server, Site, click, consent, dom, knowing_server, refused
+from pks_kit import DAY, MINUTE, SECRET, Server, Site, click, consent, dom, knowing_server, refused
 from loop_kit import Shop, shop
 from sqlalchemy import select
 

@@ -25,12 +25,20 @@ from nova_mcp.journal.evidence import Occasion, PageEvent, Seen, ToolEvent
 from nova_mcp.journal.observing import bare_name, context_host, diagnostic_key_of, observations_of, tool_event_of
 from nova_mcp.journal.rules import promotable
 from nova_mcp.observation.model import ACTING, CallRecord, Link
+from nova_mcp.observation.recorder import Also
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The entry that an action speaks about; none when several may be meant."""
+
+    stable_id: str | None
 
 
 class Binding(Protocol):
-    """Says which stored entry an action on a control of a page speaks about; None when that is not certain."""
+    """Says which stored entry an action on a control of a page speaks about; None when no entry knows the control."""
 
-    def __call__(self, conn: Connection, record: CallRecord, host: str) -> str | None: ...
+    def __call__(self, conn: Connection, record: CallRecord, host: str) -> Bound | None: ...
 
 
 class Learner(Protocol):
@@ -50,21 +58,51 @@ class Hooks:
 NO_HOOKS: Final = Hooks()
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What was written of a call that was carried out on a page; the record says which entry it speaks about."""
+
+    record: CallRecord
+    seen: tuple[Seen, ...]
+
+
 def derive(conn: Connection, record: CallRecord, link: Link, hooks: Hooks = NO_HOOKS) -> None:
     """Everything the journal keeps of a closed call. Rows are touched in one order, so that servers never deadlock."""
+    _hand_on(conn, drawn(conn, record, link, hooks.bind), hooks)
+
+
+def collecting(hooks: Hooks, count: Also) -> Also:
+    """`derive` and the figures of the call, for one server. What learning touches comes last, behind the figures: what
+    tools write about knowledge comes there too, and whoever took the two the other way round would wait for them."""
+
+    def collect(conn: Connection, record: CallRecord, link: Link) -> None:
+        found = drawn(conn, record, link, hooks.bind)
+        count(conn, record, link)
+        _hand_on(conn, found, hooks)
+
+    return collect
+
+
+def _hand_on(conn: Connection, found: Drawn | None, hooks: Hooks) -> None:
+    if found is not None:
+        for learn in hooks.learn:
+            learn(conn, found.record, found.seen)
+
+
+def drawn(conn: Connection, record: CallRecord, link: Link, bind: Binding | None = None) -> Drawn | None:
+    """Write down what a call showed; nothing when it was not carried out on a page."""
     if record.kind == "intent":
-        return
-    if (named := _bound(conn, record, hooks)) is not None:
-        record = replace(record, signals=replace(record.signals, target_stable_id=named))
+        return None
+    record = _attributed(conn, record, bind)
     event = tool_event_of(record)
     host = event.context_host
     session_id = None if host is None else store.session_of(conn, event, host)
     store.add_tool_event(conn, event, session_id)
     if event.event_key is None or host is None or event.target_id is None or session_id is None:
-        return
+        return None
     occasion = Occasion(event, host, event.target_id, session_id, link)
     noted = [store.observe(conn, one, occasion) for one in observations_of(record)]
-    seen = [one for one in noted if one is not None]
+    seen = tuple(one for one in noted if one is not None)
     fresh = sum(not one.upgraded for one in seen)
     page_event = PageEvent(event.event_id, event.event_key, event.verdict, session_id, event.created_at_ms)
     tally = counted(_moved(conn, record, event, page_event), event.created_at_ms)
@@ -72,18 +110,21 @@ def derive(conn: Connection, record: CallRecord, link: Link, hooks: Hooks = NO_H
         tally += of_observations(event.created_at_ms, fresh)
     if tally != _NOTHING:
         bump(conn, link.server_id, tally, principal=event.principal)
-    for learn in hooks.learn:
-        learn(conn, record, seen)
+    return Drawn(record, seen)
 
 
-def _bound(conn: Connection, record: CallRecord, hooks: Hooks) -> str | None:
+def _attributed(conn: Connection, record: CallRecord, bind: Binding | None) -> CallRecord:
     """Agents don't say which entry they use; where they touch something, Nova looks it up."""
+    if bind is None or record.touched.selector is None or record.effect not in ACTING:
+        return record
     host = context_host(record)
-    if hooks.bind is None or host is None or record.touched.selector is None:
-        return None
-    if record.signals.target_stable_id is not None or record.effect not in ACTING:
-        return None
-    return hooks.bind(conn, record, host)
+    if host is None or record.signals.target_stable_id is not None:
+        return record
+    found = bind(conn, record, host)
+    if found is None:
+        return record
+    named = replace(record.signals, target_stable_id=found.stable_id, ambiguous_selector=found.stable_id is None)
+    return replace(record, signals=named)
 
 
 _NOTHING = Tally()

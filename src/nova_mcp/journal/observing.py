@@ -6,20 +6,26 @@ Nova's own refusals, calls that never reached the page and pages that an agent's
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
-from urllib.parse import urlsplit
 
+from nova_mcp.hosts import web_place
 from nova_mcp.journal.candidates import candidate_key
-from nova_mcp.journal.evidence import Direction, EventVerdict, Observation, ToolEvent
-from nova_mcp.observation.model import CallRecord, Json, LearningLabel, PageState
+from nova_mcp.journal.evidence import Direction, EventVerdict, Observation, Severity, ToolEvent
+from nova_mcp.observation.model import CallRecord, Checked, CheckVerdict, Json, LearningLabel, PageState
 from nova_mcp.observation.rules import effective_page, storable_text
 
 ERROR_CHARS: Final = 220
 SUMMARY_CHARS: Final = 400
 PAYLOAD_BYTES: Final = 64 * 1024
+FACT_CHARS: Final = 300
+KEY_CHARS: Final = 400
+MAX_SIGNALS: Final = 8
+AMBIGUOUS: Final = "telemetry_ambiguous_selector"
 _PREFIX: Final = "nova."
+_AUTHORITY: Final = re.compile(r"https?://([^/\\?#]*)", re.IGNORECASE)
 # Made once: json.dumps would make one per call.
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 _TEACHING: Final = frozenset(
@@ -27,6 +33,7 @@ _TEACHING: Final = frozenset(
 )
 _EXECUTED: Final = frozenset({"ok", "failed", "partial"})
 _PAGE_EFFECTS: Final = frozenset({"read", "navigate", "act", "commit"})
+_DRIFTS: Final[dict[CheckVerdict, Severity]] = {"light_drift": 1, "hard_drift": 2}
 _DIRECTIONS: Final[dict[LearningLabel, Direction]] = {"success": 1, "failure": -1, "sighting": 0, "none": 0}
 
 
@@ -40,13 +47,10 @@ def ended_at_ms(record: CallRecord) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def scope_of(url: str | None) -> str | None:
-    """The host a page belongs to, with its port where that is not the usual one."""
-    if url is None:
-        return None
-    try:
-        return urlsplit(url).netloc.rpartition("@")[2] or None
-    except ValueError:
-        return None
+    """The host a page belongs to, with its port where that is not the usual one: spelled as knowledge spells it."""
+    found = None if url is None else _AUTHORITY.match(url)
+    place = None if found is None else web_place(found.group(1).rpartition("@")[2])
+    return None if place is None else "".join(place)
 
 
 def page_of(record: CallRecord) -> PageState:
@@ -172,7 +176,9 @@ def _act_verdict(record: CallRecord) -> EventVerdict:
 
 def cluster_key_of(seen: Observation, tool_name: str) -> str:
     """What an observation has in common with others, by which they are counted together."""
-    return seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
+    key = seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
+    # No index takes a key of any length.
+    return key if len(key) <= KEY_CHARS else f"{key[: KEY_CHARS - 40]}…{digest(key)[:32]}"
 
 
 def observations_of(record: CallRecord) -> tuple[Observation, ...]:
@@ -190,10 +196,29 @@ def _observed(record: CallRecord) -> Iterator[Observation]:
         yield from _dismissal(record)
     elif name in _TEACHING or name.startswith("guarded_"):
         yield from _action(record)
+        if name == "phenomenon_apply":
+            yield from _dismissal(record)
     if signals.drift is not None:
         yield _touching(record, Observation("selector_drift", -1, 2 if signals.drift == "hard" else 1))
     if signals.telemetry is not None:
         yield _telemetry(record)
+    for check in signals.checks:
+        yield _check(record, check)
+
+
+def _check(record: CallRecord, check: Checked) -> Observation:
+    """A look at one entry that touched nothing: it was there, or what it is acted through was not."""
+    held = check.verdict == "seen"
+    shown = Observation("perceive_signature", 0) if held else Observation("selector_drift", -1, _DRIFTS[check.verdict])
+    return replace(
+        shown,
+        target_stable_id=check.stable_id,
+        selector_norm=None if check.selector is None else storable_text(check.selector),
+        payload={
+            "route": page_of(record).route_key,
+            "telemetry": "silent_verify_ok" if held else "silent_verify_drift",
+        },
+    )
 
 
 def _action(record: CallRecord) -> Iterator[Observation]:
@@ -216,8 +241,8 @@ def _dismissal(record: CallRecord) -> Iterator[Observation]:
         return
     outcome = _DIRECTIONS[record.signals.label]
     seen = _touching(record, Observation("blocker_dismissed", outcome))
-    # Which control was pressed last says less about a layer than what kind of layer it is.
-    key = candidate_key(host, "blocker", layers[0])
+    # Which control was pressed last says less about a layer than what kind of layer it is; an entry says more.
+    key = None if seen.target_stable_id is not None else candidate_key(host, "blocker", layers[0])
     yield replace(seen, candidate_key=key, payload={**seen.payload, "layers": list(layers)})
 
 
@@ -232,6 +257,30 @@ def _telemetry(record: CallRecord) -> Observation:
             return _touching(record, Observation("telemetry_confirmed", 0))
 
 
+def _shown(record: CallRecord) -> dict[str, Json]:
+    """What generating candidates goes by; every piece is bounded."""
+    signals = record.signals
+    before, after = page_of(record).route_key, record.after.route_key
+    told: dict[str, Json] = {
+        "cameFrom": _cut(signals.came_from),
+        "pageState": _cut(signals.page_state),
+        "ledTo": None if after == before else _cut(after),
+        "layer": signals.layer,
+        "polarity": signals.polarity,
+        "method": signals.method,
+        "failedSelector": _cut(signals.failed_selector),
+    }
+    if signals.seen_signals:
+        told["signals"] = [[_cut(part) for part in one] for one in signals.seen_signals[:MAX_SIGNALS]]
+    if signals.items is not None:
+        told["items"] = [_cut(signals.items[0]), signals.items[1]]
+    return told
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else storable_text(text)[:FACT_CHARS]
+
+
 def _touching(record: CallRecord, seen: Observation) -> Observation:
     """The observation with what was touched, and with what is known about how it went; no text of the page."""
     touched, signals, outcome = record.touched, record.signals, record.outcome
@@ -241,6 +290,8 @@ def _touching(record: CallRecord, seen: Observation) -> Observation:
         "reasonCode": outcome.reason_code,
         "contract": signals.contract,
         "effectObserved": signals.effect_observed,
+        **_shown(record),
+        "attribution": AMBIGUOUS if signals.ambiguous_selector else None,
     }
     return Observation(
         seen.kind,

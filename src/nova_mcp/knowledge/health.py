@@ -4,7 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
-from nova_mcp.knowledge.model import ACTIVE, SHADOW, DayCount, Health, HealthState, Level, Trust
+from nova_mcp.knowledge.model import (
+    ACTIVE,
+    SHADOW,
+    DayCount,
+    DomainHint,
+    Health,
+    HealthState,
+    Level,
+    Phenomenon,
+    Trust,
+)
 
 # `misfire` is a failure whose action was carried out and proven wrong.
 HealthOutcome = Literal["success", "failure", "misfire", "silent_ok", "silent_drift", "not_applicable"]
@@ -19,6 +29,9 @@ QUARANTINE_FAILURES: Final = 3
 CLEAN_TO_LEAVE: Final = 3
 HIGH_TRUST_ENTRIES: Final = 3
 NO_RATE: Final = 0.5
+TROUBLING_FAILURES: Final = 2
+TROUBLING_RATE: Final = 0.5
+MOST_TROUBLE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +174,33 @@ def after_event(health: Health, event: HealthEvent) -> Health:
         case "not_applicable":
             return health
     return _quarantined(health, event.at_ms) if _falls_ill(health, event.at_ms) else health
+
+
+def failures_in_row(kept: Phenomenon | DomainHint) -> int:
+    """Since the last success, silent checks included."""
+    return max(kept.health.consecutive_failures, kept.standing.run.length)
+
+
+def trouble(kept: Phenomenon | DomainHint) -> int:
+    """Whether an entry that guides, or may come to, has to be looked at one day: 0 if not, else by failures in a row.
+
+    Time decides more; whatever it could come to is in here.
+    """
+    if kept.deprecated or kept.level < SHADOW:
+        return 0
+    row = failures_in_row(kept)
+    failing = kept.health.attempts >= ENOUGH_ATTEMPTS and _worst_rate(kept.health) < TROUBLING_RATE
+    return 1 + min(MOST_TROUBLE - 1, row) if failing or row >= TROUBLING_FAILURES else 0
+
+
+def _worst_rate(health: Health) -> float:
+    """The lowest success rate that is left when older days go, one after the other."""
+    worst, successes, failures = 1.0, 0, 0
+    for day in reversed(health.recent):
+        successes, failures = successes + day.successes, failures + day.failures
+        if successes + failures:
+            worst = min(worst, successes / (successes + failures))
+    return worst
 
 
 class Rated(Protocol):

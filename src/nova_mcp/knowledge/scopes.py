@@ -7,20 +7,16 @@ import functools
 import re
 from typing import TYPE_CHECKING, Final
 
-from nova_mcp.hosts import ascii_host, is_ip
+from nova_mcp.hosts import is_ip, web_place
 from nova_mcp.knowledge.model import Problem, ScopeName
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
 MAX_CHARS: Final = 2048
-# A bare host says nothing of its scheme, so both usual ports go whatever the scheme: one spelling has to suffice.
-_USUAL_PORTS: Final = frozenset({80, 443})
-_LAST_PORT: Final = 65_535
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _WEB: Final = frozenset({"http", "https"})
 _REST: Final = re.compile(r"[/\\?#]")
-_PLACE: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]+)(?::([0-9]{0,16}))?")
 _BREAKS: Final = str.maketrans("", "", "\t\n\r")
 
 
@@ -39,16 +35,6 @@ def is_public_suffix(host: str) -> bool:
 
 def _refused(message: str) -> Problem:
     return Problem("invalid_params", message, "scope")
-
-
-def _port(digits: str | None) -> str | None:
-    """The port as a scope spells it; None when there is no such port."""
-    if not digits:
-        return ""
-    number = int(digits)
-    if number > _LAST_PORT or number == 0:
-        return None
-    return "" if number in _USUAL_PORTS else f":{number}"
 
 
 def _authority(text: str) -> str | None:
@@ -72,11 +58,10 @@ def scope_of(text: str) -> ScopeName | Problem:
         return _refused("Only pages of http and https have a scope.")
     if "*" in authority:
         return _refused("A scope is one host; wildcards are not taken.")
-    place = _PLACE.fullmatch(authority)
-    host = None if place is None or "@" in authority or "%" in authority else ascii_host(place.group(1))
-    port = None if place is None else _port(place.group(2))
-    if host is None or port is None:
+    place = web_place(authority)
+    if place is None:
         return _refused("A scope is a host such as example.com, with its port where that is not the usual one.")
+    host, port = place
     if is_public_suffix(host):
         return _refused(f"{host} is a public suffix; name one site below it.")
     return ScopeName(host + port)

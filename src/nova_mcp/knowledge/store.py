@@ -1,14 +1,15 @@
 """Keeps entries of knowledge: rows per scope and stable id, the selectors that lead to them, and their surroundings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
 from sqlalchemy import text as sql
 
 from nova_mcp.browser.elements import normalize_selector
 from nova_mcp.knowledge.codec import decoded, encoded
+from nova_mcp.knowledge.health import trouble
 from nova_mcp.knowledge.model import (
     Content,
     Context,
@@ -149,15 +150,20 @@ def entries_of(conn: Connection, names: Sequence[ScopeName]) -> list[Shelved]:
     return [_shelved(row) for row in rows]
 
 
+_NAMED: Final = (
+    select(knowledge_entry)
+    .where(knowledge_entry.c.scope == bindparam("at"), knowledge_entry.c.stable_id == bindparam("name"))
+    .order_by(knowledge_entry.c.slot)
+)
+_FIND: Final = Prepared(_NAMED)
+_TAKE: Final = Prepared(_NAMED.with_for_update())
+_COLUMNS: Final = tuple(knowledge_entry.c.keys())
+
+
 def find(conn: Connection, scope: ScopeName, stable_id: str, *, lock: bool = False) -> tuple[Shelved, ...]:
     """The revisions behind a stable id, the one that counts first; none when it is unknown."""
-    found = (
-        select(knowledge_entry)
-        .where(knowledge_entry.c.scope == scope, knowledge_entry.c.stable_id == stable_id)
-        .order_by(knowledge_entry.c.slot)
-    )
-    rows = conn.execute(found.with_for_update() if lock else found).mappings()
-    return tuple(_shelved(row) for row in rows)
+    rows = (_TAKE if lock else _FIND).run(conn, {"at": scope, "name": stable_id}).fetchall()
+    return tuple(_shelved(dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 
 
 def by_ids(conn: Connection, entry_ids: Iterable[int], *, lock: bool = False) -> list[Shelved]:
@@ -165,6 +171,13 @@ def by_ids(conn: Connection, entry_ids: Iterable[int], *, lock: bool = False) ->
     wanted = sorted(set(entry_ids))
     found = select(knowledge_entry).where(knowledge_entry.c.entry_id.in_(wanted)).order_by(knowledge_entry.c.entry_id)
     return [_shelved(row) for row in conn.execute(found.with_for_update() if lock else found).mappings()]
+
+
+def in_trouble(conn: Connection, level: int, most: int) -> list[Shelved]:
+    """Entries of all scopes with that much trouble, those first that have been left alone the longest."""
+    found = select(knowledge_entry).where(knowledge_entry.c.trouble == level, knowledge_entry.c.slot == "current")
+    rows = conn.execute(found.order_by(knowledge_entry.c.updated_at_ms).limit(most)).mappings()
+    return [_shelved(row) for row in rows]
 
 
 def count(conn: Connection, scope: ScopeName) -> int:
@@ -196,14 +209,16 @@ def add(conn: Connection, scope: ScopeName, kept: Phenomenon | DomainHint, birth
     return shelved
 
 
+_SAVE: Final = Prepared(
+    update(knowledge_entry).where(knowledge_entry.c.entry_id == bindparam("number")),
+    tuple(name for name in _COLUMNS if name not in ("entry_id", "scope", "origin", "candidate_key")),
+)
+
+
 def save(conn: Connection, changed: Shelved, *, visible: bool) -> None:
     """Write an entry back; `visible` when its content, level or deprecation has changed."""
     touch_scope(conn, changed.scope, changed.kept.updated_at_ms, visible=visible)
-    conn.execute(
-        update(knowledge_entry)
-        .where(knowledge_entry.c.entry_id == changed.entry_id)
-        .values(**_values(changed.kept), slot=changed.slot)
-    )
+    _SAVE.run(conn, {**_values(changed.kept), "slot": changed.slot, "number": changed.entry_id})
     if visible:
         conn.execute(delete(knowledge_selector).where(knowledge_selector.c.entry_id == changed.entry_id))
         _index(conn, changed)
@@ -233,6 +248,7 @@ def _values(kept: Phenomenon | DomainHint) -> dict[str, Any]:
         "standing": encoded(kept.standing),
         "created_at_ms": kept.created_at_ms,
         "updated_at_ms": kept.updated_at_ms,
+        "trouble": trouble(kept),
     }
     match kept:
         case Phenomenon():
@@ -265,7 +281,7 @@ class _HintBody:
     enumerate_max: int
 
 
-def _shelved(row: RowMapping) -> Shelved:
+def _shelved(row: Mapping[str, Any] | RowMapping) -> Shelved:
     shared = {
         "level": row["level"],
         "deprecated_reason": row["deprecated_reason"],

@@ -42,7 +42,7 @@ from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools import PREFIX
-from nova_mcp.tools.arguments import parse_arguments
+from nova_mcp.tools.arguments import kept_arguments, parse_arguments
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import CallInfo, Memory, StepAnswer, StepCall, ToolContext
 from nova_mcp.tools.door import CallParams, no_such_tool
@@ -195,6 +195,7 @@ class Pipeline:
         spec = self._parts.catalogue.find(envelope.tool_name)
         envelope.spec = spec
         params = parse_arguments(spec.params, envelope.arguments)
+        envelope.arguments = kept_arguments(spec.params, envelope.arguments)
         spec.check(params, self._parts.catalogue)
         envelope.understood = True
         if isinstance(params, AgentParams):

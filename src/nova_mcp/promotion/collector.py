@@ -1,21 +1,87 @@
 """What an observation does to knowledge, in the transaction that writes it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from nova_mcp.journal.collector import Hooks
+from nova_mcp.journal.collector import Bound, Hooks
 from nova_mcp.journal.evidence import Seen
+from nova_mcp.journal.observing import page_of
+from nova_mcp.knowledge import store
+from nova_mcp.knowledge.model import ScopeName
+from nova_mcp.knowledge.routes import any_covers, route_of
+from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import CallRecord
+from nova_mcp.promotion import cluster_store, event_store, steps_store, track_store
+from nova_mcp.promotion.counting import counts_for, mark_of
+from nova_mcp.promotion.folding import Observed, observed
+from nova_mcp.promotion.model import Lower, Mark
+from nova_mcp.promotion.standing import entry_of, with_entry
 
 
-def bind(conn: Connection, record: CallRecord, host: str) -> str | None:
-    """The entry that an action speaks about, if it is certain which."""
+def bind(conn: Connection, record: CallRecord, host: str) -> Bound | None:
+    """The entry that an action speaks about: the only one that acts through this control here, a retired one only where
+    no other does, so that it can come back."""
+    owners = store.owners(conn, host, record.touched.selector or "")
+    if not owners:
+        return None
+    route = route_of(page_of(record).url or "")
+    here = [one for one in owners if any_covers(one.routes, route)]
+    for retired in (False, True):
+        names = {one.stable_id for one in here if one.deprecated is retired}
+        if names:
+            return Bound(names.pop() if len(names) == 1 else None)
     return None
 
 
 def learn(conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> None:
     """Everything that learning draws from the observations of one call."""
+    told: dict[str, list[Seen]] = {}
+    for one in seen:
+        if one.observation.target_stable_id is not None:
+            told.setdefault(one.observation.target_stable_id, []).append(one)
+    if not told:
+        return
+    event = seen[0].occasion.event
+    scope = ScopeName(seen[0].occasion.host)
+    store.touch_scope(conn, scope, event.created_at_ms, visible=False)
+    for stable_id in sorted(told):
+        found = store.find(conn, scope, stable_id, lock=True)
+        for shelved in found:
+            about = [one for one in told[stable_id] if shelved in spoken_of(found, one.observation.selector_norm)]
+            if about:
+                witnessed(conn, shelved, [mark_of(one) for one in about])
 
 
-HOOKS = Hooks(bind=bind, learn=(learn,))
+def spoken_of(found: Sequence[Shelved], selector: str | None) -> Sequence[Shelved]:
+    """Which revisions of an entry an observation is about: those that act through the control, else the one that
+    counts."""
+    acting = [one for one in found if selector is not None and selector in store.selectors_in(one.kept)]
+    return acting or [one for one in found if one.slot == "current"]
+
+
+def witnessed(conn: Connection, shelved: Shelved, marks: Sequence[Mark]) -> Shelved:
+    """An entry after what was seen of it. What speaks against it takes effect at once; the caller holds its row."""
+    before = entry = entry_of(shelved)
+    for mark in marks:
+        done = observed(entry, mark)
+        steps_store.record(conn, shelved.entry_id, Observed(mark), mark.at_ms)
+        if done.event is not None and isinstance(done.verdict, Lower):
+            # A fall needs no look at an entry's history, but whoever reads the log wants to see it.
+            history = steps_store.marks(conn, shelved.entry_id, mark.at_ms)
+            counts = counts_for(done.entry, done.verdict.kind, history, mark.at_ms)
+            event_store.add(conn, replace(done.event, counts=counts))
+        entry = done.entry
+    visible = (entry.level, entry.deprecated) != (before.level, before.deprecated)
+    after = with_entry(shelved, entry, marks[-1].at_ms if visible else None)
+    store.save(conn, after, visible=visible)
+    return after
+
+
+def count(conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> None:
+    cluster_store.count(conn, seen)
+
+
+# Rows are taken in this order by every call: clusters, controls, then the scope and its entries.
+HOOKS = Hooks(bind=bind, learn=(count, track_store.track, learn))

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, select
 from sqlalchemy import text as sql
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -15,14 +15,6 @@ from nova_mcp.storage.prepared import Prepared
 MOST_PER_SITE: Final = 50
 
 
-# Held until the transaction ends: an answer that comes meanwhile must not be written over.
-_OF_SITE: Final = Prepared(
-    select(held.c.body)
-    .where(held.c.principal == bindparam("principal"), held.c.origin == bindparam("site"))
-    .order_by(held.c.updated_at_ms.desc(), held.c.opportunity_id)
-    .limit(bindparam("most"))
-    .with_for_update()
-)
 _OPEN: Final = Prepared(
     sql(
         "SELECT 1 FROM semantic_opportunity WHERE principal = :principal AND origin = :site "
@@ -32,8 +24,15 @@ _OPEN: Final = Prepared(
 
 
 def of_site(conn: Connection, principal: str, site: str) -> tuple[SemanticOpportunity, ...]:
-    rows = _OF_SITE.run(conn, {"principal": principal, "site": site, "most": MOST_PER_SITE}).fetchall()
-    return tuple(decoded(SemanticOpportunity, row[0]) for row in rows)
+    """Held until the transaction ends: an answer that comes meanwhile must not be written over."""
+    rows = conn.execute(
+        select(held.c.body)
+        .where(held.c.principal == principal, held.c.origin == site)
+        .order_by(held.c.updated_at_ms.desc(), held.c.opportunity_id)
+        .limit(MOST_PER_SITE)
+        .with_for_update()
+    )
+    return tuple(decoded(SemanticOpportunity, row.body) for row in rows)
 
 
 def has_open(conn: Connection, principal: str, site: str) -> bool:

@@ -9,12 +9,14 @@ from sqlalchemy import Connection
 
 from nova_mcp.browser.elements import normalize_selector
 from nova_mcp.clock import Clock
+from nova_mcp.errors import NotFound
 from nova_mcp.knowledge import store as knowledge_store
 from nova_mcp.knowledge.model import CANDIDATE, SHADOW, Content, Phenomenon, ScopeName
 from nova_mcp.knowledge.stability import action_selectors
 from nova_mcp.knowledge.store import Shelved
-from nova_mcp.observation.model import CallRecord, Link
+from nova_mcp.observation.model import CallOutcome, CallRecord, Link
 from nova_mcp.promotion import opportunity_store as store
+from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.semantic import (
     AlreadyResolved,
     BatchSummary,
@@ -69,8 +71,7 @@ class Asking:
             after, self.summary = left(held, self.origin)
         else:
             seen = [one for moment in self.moments for one in detected(moment, now)]
-            fresh = {one.opportunity_id for one in seen} - {one.opportunity_id for one in held}
-            if fresh:
+            if fresh := {one.opportunity_id for one in seen} - {one.opportunity_id for one in held}:
                 entries = knowledge_store.entries(conn, site)
                 seen = [one for one in seen if one.opportunity_id not in fresh or not _covered(one, entries)]
             asked = answered(held, seen, self.origin, now)
@@ -106,14 +107,20 @@ class Answering:
     reason: str | None
     result: Resolution | AlreadyResolved | None = field(default=None)
     superseded: int = field(default=0)
-    at_ms: int = field(default=0)
 
-    def also(self, conn: Connection, record: CallRecord, link: Link) -> None:
-        self.at_ms = now = record.started_at_ms + record.duration_ms
+    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
+        now = record.started_at_ms + record.duration_ms
         asked = store.find(conn, self.principal, self.opportunity_id)
         self.result = None if asked is None else resolved(asked, self.verdict, now, self.reason)
-        if isinstance(self.result, Resolution):
-            self.superseded = self.prompter.closed(conn, self.principal, self.result, now)
+        match self.result:
+            case Resolution():
+                self.superseded = self.prompter.closed(conn, self.principal, self.result, now)
+                return record
+            case AlreadyResolved():
+                return replace(record, outcome=CallOutcome("failed", reason_code="already_resolved"))
+            case None:
+                unknown = CallOutcome("failed", NotFound.error_code, "learn.opportunity_not_found")
+                return replace(record, outcome=unknown)
 
 
 class Prompter:
@@ -188,8 +195,7 @@ def _supersede(conn: Connection, scope: ScopeName, now_ms: int) -> int:
     if waiting:
         knowledge_store.touch_scope(conn, scope, now_ms, visible=True)
     for one in knowledge_store.by_ids(conn, [one.entry_id for one in waiting], lock=True):
-        kept = replace(one.kept, deprecated_reason=SUPERSEDED, updated_at_ms=now_ms)
-        knowledge_store.save(conn, replace(one, kept=kept), visible=True)
+        steps_store.retired(conn, one, SUPERSEDED, now_ms)
     return len(waiting)
 
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nova_mcp.clock import Ports
-from nova_mcp.observation.model import Caller, CallRecord, Flag, Json, Signals
+from nova_mcp.observation.model import Caller, CallRecord, Flag, Json, Learned, Signals
 from nova_mcp.settings import Settings
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
 
 if TYPE_CHECKING:
     from nova_mcp.browser.runtime import Browser
-    from nova_mcp.browser.seen import SeenElement
     from nova_mcp.browser.targets import Tab
     from nova_mcp.facts.keeper import FactKeeper
     from nova_mcp.journal.keeper import Journal
@@ -46,8 +45,8 @@ class Evidence:
     task_id: str | None = None
     # What learning may draw from the call.
     signals: Signals = field(default_factory=Signals)
-    # Layers over the page that an action came across, by kind, with the element of each where it is known.
-    layers: "dict[str, SeenElement | None]" = field(default_factory=dict)
+    # Layers over the page that an action came across, by kind, each with a selector that lasts where it has one.
+    layers: dict[str, str] = field(default_factory=dict)
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
@@ -55,6 +54,11 @@ class Evidence:
     decide: "Decide | None" = None
     # Makes the answer of a call whose outcome is decided there; asked once it is committed, and may raise.
     after_commit: "Callable[[], Result] | None" = None
+
+    @property
+    def learned(self) -> "list[Learned]":
+        """What the record of this call has raised; known once it is committed."""
+        return self.signals.learned
 
     def settle_touch(self, arrived: bool | None) -> None:
         """What is proven about the decisive input; None leaves the question as it stood."""

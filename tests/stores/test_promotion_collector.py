@@ -1,0 +1,277 @@
+"""What calls do to entries: bound by their control alone, counted once, and lowered at once when they fail."""
+
+import itertools
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import select
+
+from nova_mcp.journal.collector import derive
+from nova_mcp.journal.store import observation
+from nova_mcp.knowledge import store
+from nova_mcp.knowledge.model import ScopeName
+from nova_mcp.knowledge.store import Birth
+from nova_mcp.observation import store as ledger
+from nova_mcp.observation.model import CallOutcome, Checked, PageState, Signals, Touched
+from nova_mcp.promotion import event_store, steps_store
+from nova_mcp.promotion.collector import HOOKS
+from nova_mcp.promotion.folding import replay
+from nova_mcp.promotion.model import HOUR_MS
+from nova_mcp.promotion.standing import entry_of
+from promotion_entries import HERE, NOW, added, hint, phenomenon
+
+WORKED = Signals(label="success")
+FAILED = Signals(label="failure")
+SIGHTED = Signals(label="sighting")
+
+
+class Site:
+    """Calls on one page, each in the transaction of its record."""
+
+    def __init__(self, db, build, server="s1"):
+        self.db, self.build, self.server = db, build, server
+        self.numbers = itertools.count(1)
+        db.write_sync(ledger.register_server, build.server(server))
+
+    def call(self, at_ms, signals=WORKED, selector="#go", path="/desk", **changes):
+        url = f"https://shop.test{path}"
+        page = PageState(changes.pop("target", "tab_1"), "A", url, "shop.test/desk", 1)
+        verified = "verified" if signals.label == "success" else None
+        outcome = CallOutcome("ok", action_dispatched=True, verification=verified)
+        made = self.build.page_call(
+            self.server,
+            f"{self.server}-c{next(self.numbers)}",
+            at_ms,
+            **{
+                "before": page,
+                "after": page,
+                "outcome": outcome,
+                "signals": signals,
+                "touched": Touched(selector, "hash", "el_1"),
+                **changes,
+            },
+        )
+
+        def write(conn):
+            derive(conn, made, ledger.append_call(conn, made), HOOKS)
+
+        self.db.write_sync(write)
+        return made.call_id
+
+    def look(self, at_ms, *checks, tool="nova.perceive"):
+        told = Signals(structure="page", checks=checks)
+        return self.call(at_ms, told, None, tool_name=tool, effect="read", outcome=CallOutcome("ok"))
+
+    def entry(self, stable_id="banner"):
+        return self.db.read_sync(store.find, HERE, stable_id)[0]
+
+    def marks(self, shelved):
+        return self.db.read_sync(steps_store.marks, shelved.entry_id, NOW + 1000 * HOUR_MS // 2)
+
+    def observations(self):
+        return self.db.read_sync(lambda conn: conn.execute(select(observation)).mappings().all())
+
+
+@pytest.fixture
+def site(db, build):
+    return Site(db, build)
+
+
+def replayed(site, shelved):
+    def read(conn):
+        up_to, begin = steps_store.snapshot(conn, shelved.entry_id)
+        return replay(begin, [step for _, _, step in steps_store.steps(conn, shelved.entry_id, up_to)])
+
+    return site.db.read_sync(read).snapshot.entry
+
+
+# -- which entry
+
+
+def test_a_verified_action_on_an_entrys_control_counts_for_it(site):
+    put = added(site.db, phenomenon())
+    call_id = site.call(NOW)
+    after = site.entry()
+    assert [(mark.kind, mark.outcome, mark.call_id) for mark in site.marks(put)] == [
+        ("action_success", 1, call_id),
+        ("tob_verified", 1, call_id),
+    ]
+    assert (after.kept.health.attempts, after.kept.health.successes, after.kept.level) == (1, 1, 1)
+    assert {row["target_stable_id"] for row in site.observations()} == {"banner"}
+    assert replayed(site, put) == entry_of(after)
+
+
+def test_fallbacks_lead_to_their_entry_too(site):
+    put = added(site.db, phenomenon())
+    site.call(NOW, selector="#fallback")
+    assert len(site.marks(put)) == 2
+
+
+def test_an_action_on_another_control_or_site_is_about_no_entry(site):
+    put = added(site.db, phenomenon())
+    elsewhere = added(site.db, phenomenon(selector="#other"), scope=ScopeName("b.test"))
+    before = site.db.read_sync(store.state_rev, HERE)
+    site.call(NOW, selector="#other")
+    assert site.marks(put) == site.marks(elsewhere) == ()
+    (row,) = site.observations()
+    assert (row["target_stable_id"], "attribution" in json.loads(row["payload"])) == (None, False)
+    assert site.db.read_sync(store.state_rev, HERE) == before
+
+
+def test_a_call_on_a_site_that_nothing_is_known_of_leaves_no_scope_behind(site):
+    site.call(NOW)
+    assert site.db.read_sync(store.scope_row, HERE) is None
+
+
+def test_where_two_entries_act_through_a_control_neither_is_meant_and_the_observation_says_so(site):
+    both = added(site.db, phenomenon("a")), added(site.db, phenomenon("b"))
+    site.call(NOW)
+    assert [site.marks(one) for one in both] == [(), ()]
+    (row,) = site.observations()
+    assert row["target_stable_id"] is None
+    assert json.loads(row["payload"])["attribution"] == "telemetry_ambiguous_selector"
+
+
+def test_routes_tell_entries_with_one_control_apart(site):
+    desk = added(site.db, phenomenon("a", routes=("desk",)))
+    other = added(site.db, phenomenon("b", routes=("cart/*",)))
+    site.call(NOW)
+    site.call(NOW, path="/cart/3")
+    site.call(NOW, path="/elsewhere", target="tab_2")
+    assert [len(site.marks(one)) for one in (desk, other)] == [2, 2]
+    assert [row["target_stable_id"] for row in site.observations() if row["kind"] == "action_success"] == [
+        "a",
+        "b",
+        None,
+    ]
+
+
+def test_a_retired_entry_is_meant_only_where_no_other_one_is(site):
+    gone = added(site.db, phenomenon("a", level=0, deprecated_reason="gone"))
+    site.call(NOW)
+    assert len(site.marks(gone)) == 2
+    alive = added(site.db, phenomenon("b"))
+    site.call(NOW + HOUR_MS)
+    assert [len(site.marks(one)) for one in (gone, alive)] == [2, 2]
+    added(site.db, phenomenon("c", level=0, deprecated_reason="gone"))
+    site.call(NOW + 2 * HOUR_MS)
+    assert [len(site.marks(one)) for one in (gone, alive)] == [2, 4]
+
+
+def test_two_retired_entries_are_as_ambiguous_as_two_others(site):
+    for name in ("a", "b"):
+        added(site.db, phenomenon(name, level=0, deprecated_reason="gone"))
+    site.call(NOW)
+    (row,) = site.observations()
+    assert json.loads(row["payload"])["attribution"] == "telemetry_ambiguous_selector"
+
+
+def test_both_revisions_that_act_through_a_control_are_meant_and_a_new_control_speaks_only_of_the_new(site):
+    old = added(site.db, phenomenon(level=2))
+    new = added(site.db, phenomenon(selector="#new", revision=2), Birth(slot="pending"))
+    site.call(NOW, selector="#new")
+    assert [len(site.marks(one)) for one in (old, new)] == [0, 2]
+    site.call(NOW + HOUR_MS, selector="#fallback")
+    assert [len(site.marks(one)) for one in (old, new)] == [2, 4]
+    site.call(NOW + 2 * HOUR_MS)
+    assert [len(site.marks(one)) for one in (old, new)] == [4, 4]
+
+
+def test_reading_through_a_control_binds_nothing(site):
+    put = added(site.db, phenomenon())
+    site.call(NOW, effect="read", tool_name="nova.get_text")
+    assert site.marks(put) == ()
+
+
+# -- how much it counts
+
+
+def test_retries_within_half_a_minute_count_once_whatever_their_order(site):
+    put = added(site.db, phenomenon(level=0))
+    for number, signals in enumerate((SIGHTED, WORKED, SIGHTED, WORKED)):
+        site.call(NOW + number * 5000, signals)
+    (sighting, proof, used) = site.marks(put)
+    assert (sighting.outcome, proof.outcome, proof.replaced) == (0, 1, sighting.call_id)
+    assert used.kind == "tob_verified"
+    assert site.entry().kept.health.attempts == 1
+
+
+def test_an_entry_whose_action_always_fails_falls_within_two_uses_whatever_is_seen_in_between(site):
+    put = added(site.db, phenomenon(level=2))
+    site.call(NOW, FAILED)
+    for number in range(1, 6):
+        site.look(NOW + number * 31_000, Checked("banner", "seen"))
+        site.call(NOW + number * 31_000, SIGHTED)
+    assert site.entry().kept.level == 2
+    site.call(NOW + HOUR_MS, FAILED)
+    fallen = site.entry()
+    assert (fallen.kept.level, fallen.kept.deprecated) == (1, False)
+    assert fallen.kept.standing.unsettled_at_ms == fallen.kept.updated_at_ms == NOW + HOUR_MS
+    (told,) = site.db.read_sync(event_store.events, HERE, 0, 9)
+    assert (told.reason_kind, told.from_level, told.to_level) == ("demotion", 2, 1)
+    assert (told.counts.failures, told.counts.consecutive_failures) == (2, 2)
+    assert replayed(site, put) == entry_of(fallen)
+
+
+def test_a_shadow_that_keeps_failing_retires_and_readers_can_tell(site):
+    put = added(site.db, phenomenon())
+    before = site.db.read_sync(store.scope_row, HERE).content_rev
+    for number in range(3):
+        assert site.db.read_sync(store.scope_row, HERE).content_rev == before
+        site.call(NOW + number * HOUR_MS, FAILED)
+    gone = site.entry()
+    assert (gone.kept.level, gone.kept.deprecated_reason) == (0, "3 failures in a row")
+    assert site.db.read_sync(store.scope_row, HERE).content_rev == before + 1
+    assert replayed(site, put) == entry_of(gone)
+
+
+def test_hard_drift_takes_effect_at_once_and_light_drift_does_not(site):
+    added(site.db, phenomenon(level=2))
+    site.call(NOW, replace(WORKED, drift="light"))
+    assert site.entry().kept.level == 2
+    site.look(NOW + HOUR_MS, Checked("banner", "hard_drift"), tool="nova.revalidate")
+    fallen = site.entry()
+    assert (fallen.kept.level, fallen.kept.standing.last_hard_drift_at_ms) == (1, NOW + HOUR_MS)
+    assert fallen.kept.health.silent_verify_fails == 1
+    (told,) = site.db.read_sync(event_store.events, HERE, 0, 9)
+    assert (told.reason_kind, told.counts.recent_hard_drifts, told.counts.recent_drifts) == ("demotion", 1, 2)
+
+
+def test_one_look_may_speak_of_several_entries_hints_included(site):
+    kept = [phenomenon("a"), phenomenon("b", selector="#b"), hint()]
+    every = [added(site.db, one) for one in kept]
+    names = {"a": "seen", "b": "light_drift", "ads": "seen", "unknown": "seen"}
+    site.look(NOW, *(Checked(name, verdict) for name, verdict in names.items()))
+    shown = [[(one.kind, one.outcome, one.severity, one.source) for one in site.marks(put)] for put in every]
+    seen = ("perceive_signature", 0, 0, "check")
+    assert shown == [[seen], [("selector_drift", -1, 1, "check")], [seen]]
+    assert site.entry("a").kept.health.last_confirmed_at_ms == NOW
+
+
+def test_calls_that_teach_nothing_leave_entries_alone(site):
+    put = added(site.db, phenomenon())
+    site.call(NOW, replace(WORKED, scripted=True))
+    site.call(NOW, replace(WORKED, refused=True), outcome=CallOutcome("blocked_preflight", action_dispatched=False))
+    site.call(NOW, Signals(telemetry="claimed", target_stable_id="banner"), None, effect="write")
+    (claim,) = site.marks(put)
+    assert (claim.kind, claim.outcome) == ("telemetry_confirmed", 0)
+    assert site.entry().kept.health.attempts == 0
+
+
+def test_servers_that_learn_of_one_entry_at_once_lose_nothing(store_url, open_db, build):
+    sites = [Site(open_db(store_url), build, name) for name in ("s1", "s2", "s3")]
+    put = added(sites[0].db, phenomenon())
+    rounds = 8
+
+    def work(site):
+        for number in range(rounds):
+            site.call(NOW + number * 61_000, target=site.server)
+
+    with ThreadPoolExecutor(len(sites)) as threads:
+        list(threads.map(work, sites))
+    after = sites[0].entry()
+    assert after.kept.health.successes == rounds * len(sites)
+    assert sum(mark.kind == "action_success" for mark in sites[0].marks(put)) == rounds * len(sites)
+    assert replayed(sites[0], put) == entry_of(after)
