@@ -9,6 +9,7 @@ from nova_mcp.knowledge.practice import Practice
 from nova_mcp.promotion.generator import Generator
 from nova_mcp.promotion.keeper import PromotionKeeper
 from nova_mcp.promotion.prompter import Prompter
+from nova_mcp.promotion.revalidator import Revalidator
 from nova_mcp.storage.engine import Database
 
 
@@ -21,6 +22,7 @@ class Learning:
     generator: Generator
     prompter: Prompter
     practice: Practice
+    revalidator: Revalidator
 
     @classmethod
     def over(cls, db: Database, clock: Clock) -> Self:
@@ -30,4 +32,5 @@ class Learning:
             Generator(db, clock),
             Prompter(db, clock),
             Practice(db, clock),
+            Revalidator(db, clock),
         )
