@@ -9,6 +9,7 @@ from nova_mcp.browser import claim_retention
 from nova_mcp.facts import endings as fact_endings
 from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
 from nova_mcp.observation.rules import DAY_MS, Holds
+from nova_mcp.promotion import cluster_store, track_store
 from nova_mcp.settings import RetentionSettings
 from nova_mcp.verification.forgetting import due_to_go, forgetting
 
@@ -22,6 +23,8 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         claim_retention.forgetting(kept.claim_days),
         journal_chore(kept),
         fact_endings.forgetting(kept.fact_days),
+        cluster_store.forget,
+        track_store.forget,
     ]
 
 

@@ -385,3 +385,52 @@ def test_a_call_is_scripted_when_any_document_it_passed_was(
     )
     record = envelope.close(CallOutcome("ok", action_dispatched=True), 5.0, keep_raw_urls=False)
     assert record.signals.scripted is tampered
+
+
+# -- what generating candidates goes by
+
+
+def test_an_action_tells_what_it_showed_of_its_page():
+    signals = Signals(
+        label="success",
+        came_from="shop.test/list",
+        page_state="s1",
+        layer="consent",
+        polarity="reject",
+        seen_signals=(("vendor", "onetrust", None), ("dom", "#cmp", None)),
+        failed_selector="#old",
+        items=("ul.found > li", 12),
+    )
+    (one,) = observations_of(call(after=DONE, signals=signals))
+    assert one.payload == {
+        "route": "shop.test:8443/desk",
+        "verifyState": "verified",
+        "cameFrom": "shop.test/list",
+        "pageState": "s1",
+        "ledTo": "other.test/done",
+        "layer": "consent",
+        "polarity": "reject",
+        "failedSelector": "#old",
+        "signals": [["vendor", "onetrust", None], ["dom", "#cmp", None]],
+        "items": ["ul.found > li", 12],
+    }
+
+
+def test_an_action_that_stayed_on_its_route_led_nowhere():
+    (one,) = observations_of(call())
+    assert "ledTo" not in one.payload
+
+
+def test_whatever_a_page_makes_of_itself_stays_within_bounds():
+    long = "#" + "x" * 100_000
+    signals = Signals(
+        label="success",
+        came_from=long,
+        page_state=long,
+        failed_selector=long,
+        items=(long, 3),
+        seen_signals=tuple(("dom", f"{long}{number}", None) for number in range(1_000)),
+    )
+    (one,) = observations_of(call(signals=signals))
+    assert len(payload_text(one)) < 5_000
+    assert "omittedBytes" not in one.payload

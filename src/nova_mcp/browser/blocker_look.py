@@ -49,7 +49,10 @@ async def look_for_blockers(tab: "Tab") -> tuple[Blocker, ...]:
 
 def note_layers(tab: "Tab", layers: Sequence[Answer]) -> None:
     """Remember what covers the page, as the script told it, so that nobody has to ask again."""
-    seen = [NotedLayer(one["kind"], one["blocking"], frozenset(one.get("inside", ()))) for one in layers]
+    seen = [
+        NotedLayer(one["kind"], one["blocking"], frozenset(one.get("inside", ())), read_element(one["element"]))
+        for one in layers
+    ]
     tab.blockers.note(tab.page_epoch, seen)
 
 

@@ -301,12 +301,16 @@ class SeenLayer(Protocol):
     @property
     def inside(self) -> frozenset[int]: ...
 
+    @property
+    def element(self) -> SeenElement | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class NotedLayer:
     kind: str
     blocking: bool | None
     inside: frozenset[int] = frozenset()
+    element: SeenElement | None = None
 
 
 Attempt = tuple[str, int, Mode]
@@ -322,6 +326,10 @@ class BlockerMemory:
 
     def note(self, epoch: int, layers: Sequence[SeenLayer]) -> None:
         self.epoch, self.layers = epoch, tuple(layers)
+
+    def on(self, epoch: int) -> tuple[SeenLayer, ...]:
+        """The layers that lie over that document, as far as anybody has looked."""
+        return self.layers if epoch == self.epoch else ()
 
     def over(self, epoch: int, node: int | None) -> str | None:
         """The kind of a layer that covers the page and does not hold this node; None when there is none."""

@@ -79,6 +79,7 @@ class Dismissal:
     actions: tuple[Done, ...]
     reports: tuple[ActionReport, ...]
     kinds: tuple[BlockerKind, ...] = ()
+    met: tuple[Blocker, ...] = ()
 
 
 Touch = Callable[[Scene], None]
@@ -163,7 +164,8 @@ class _Dismissing:
         if self.order.mode == "aggressive":
             left = await self._hide(left)
         kinds = tuple(sorted({blocker.kind for blocker in self.found.values()}))
-        return Dismissal(await self._tally(left), tuple(self.actions), tuple(self.reports), kinds)
+        met = tuple(self.found.values())
+        return Dismissal(await self._tally(left), tuple(self.actions), tuple(self.reports), kinds, met)
 
     async def _look(self) -> tuple[Blocker, ...]:
         found = await look_for_blockers(self.tab)

@@ -106,6 +106,8 @@ class Prepared:
     rebound: bool = False
     drift: Literal["name"] | None = None
     layer: "LayerAt | None" = None
+    # A selector for the alike elements that it is one of, and how many there are.
+    items: tuple[str, int] | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -114,12 +116,19 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class LayerAt:
-    """The layer over the page that an element stands in; `label` is what the element does there."""
+    """The layer over the page that an element stands in; `label` is what the element does there.
+
+    `root` and `control` are selectors that layer and element will be known by on another visit, where there are any;
+    `platform` is the consent platform that shows it, by the name it has in the list of those.
+    """
 
     frame_id: str | None
     node: int
     kind: BlockerKind
     label: Label
+    root: str | None = None
+    control: str | None = None
+    platform: str | None = None
 
 
 async def prepare(tab: "Tab", locator: Locator, timeout_ms: int, purpose: Purpose = "click") -> Prepared:
@@ -262,7 +271,13 @@ async def _prepared(tab: "Tab", locator: Locator, target: Target, told: Answer, 
         rebound=target.rebound,
         drift=target.drift,
         layer=_layer(target, told, placed),
+        items=_items(told) if target.frame_id is None else None,
     )
+
+
+def _items(told: Answer) -> tuple[str, int] | None:
+    items: Answer | None = told.get("items")
+    return None if items is None else (items["selector"], items["count"])
 
 
 def _layer(target: Target, told: Answer, placed: Placed) -> LayerAt | None:
@@ -272,7 +287,10 @@ def _layer(target: Target, told: Answer, placed: Placed) -> LayerAt | None:
     if raw is None:
         return None
     label: Label = raw["label"] if placed.layer is None or own is None else own["label"]
-    return LayerAt(frame_id, raw["node"], raw["kind"], label)
+    # Inside a frame neither names anything on the page itself.
+    framed = placed.layer is not None or target.frame_id is not None
+    root, control = (None, None) if framed else (raw["root"], raw["control"])
+    return LayerAt(frame_id, raw["node"], raw["kind"], label, root, control, raw["platform"])
 
 
 def read_acting(raw: Answer, frame: str) -> tuple[SeenElement, SeenForm | None]:

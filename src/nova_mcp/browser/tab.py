@@ -89,6 +89,12 @@ class Tab:
         self.lease: Lease | None = None
         self.perception = Perception()
         self.perceived_epoch: int | None = None
+        # How that document was built when it was last looked at as a whole.
+        self.structure: tuple[int, str] | None = None
+        # Where the tab was before it came to this page.
+        self.came_from = BLANK
+        # The document that a log-in was last seen to stand before.
+        self.login_wall_epoch: int | None = None
         # What its document was last seen to be covered with.
         self.blockers = BlockerMemory()
         # The document an agent's own script ran in: what it shows from then on proves nothing.
@@ -232,6 +238,8 @@ class Tab:
             return
         same_document = self.channel.document == self._seen_document and self._seen_page is frame.page
         self._seen_document, self._seen_page = self.channel.document, frame.page
+        if not same_document and frame.url != self.url:
+            self.came_from = self.url
         self.url = frame.url
         self._host.committed(self, frame.url)
         seen = NavigationSeen(frame.url, same_document, self._clock.monotonic_ms())

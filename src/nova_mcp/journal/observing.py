@@ -20,6 +20,9 @@ from nova_mcp.observation.rules import effective_page, storable_text
 ERROR_CHARS: Final = 220
 SUMMARY_CHARS: Final = 400
 PAYLOAD_BYTES: Final = 64 * 1024
+FACT_CHARS: Final = 300
+KEY_CHARS: Final = 400
+MAX_SIGNALS: Final = 8
 AMBIGUOUS: Final = "telemetry_ambiguous_selector"
 _PREFIX: Final = "nova."
 _AUTHORITY: Final = re.compile(r"https?://([^/\\?#]*)", re.IGNORECASE)
@@ -58,12 +61,14 @@ def page_of(record: CallRecord) -> PageState:
 
 
 def context_host(record: CallRecord) -> str | None:
-    host = scope_of(page_of(record).url)
+    reported = record.signals.reported_at
+    host = scope_of(page_of(record).url) if reported is None else reported[0]
     return None if host is None else storable_text(host)
 
 
 def target_of(record: CallRecord) -> str | None:
-    target = record.after.target_id or record.before.target_id
+    reported = record.signals.reported_at
+    target = record.after.target_id or record.before.target_id if reported is None else reported[1]
     return None if target is None else storable_text(target)
 
 
@@ -171,7 +176,9 @@ def _act_verdict(record: CallRecord) -> EventVerdict:
 
 def cluster_key_of(seen: Observation, tool_name: str) -> str:
     """What an observation has in common with others, by which they are counted together."""
-    return seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
+    key = seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
+    # No index takes a key of any length.
+    return key if len(key) <= KEY_CHARS else f"{key[: KEY_CHARS - 40]}…{digest(key)[:32]}"
 
 
 def observations_of(record: CallRecord) -> tuple[Observation, ...]:
@@ -250,6 +257,30 @@ def _telemetry(record: CallRecord) -> Observation:
             return _touching(record, Observation("telemetry_confirmed", 0))
 
 
+def _shown(record: CallRecord) -> dict[str, Json]:
+    """What generating candidates goes by; every piece is bounded."""
+    signals = record.signals
+    before, after = page_of(record).route_key, record.after.route_key
+    told: dict[str, Json] = {
+        "cameFrom": _cut(signals.came_from),
+        "pageState": _cut(signals.page_state),
+        "ledTo": None if after == before else _cut(after),
+        "layer": signals.layer,
+        "polarity": signals.polarity,
+        "method": signals.method,
+        "failedSelector": _cut(signals.failed_selector),
+    }
+    if signals.seen_signals:
+        told["signals"] = [[_cut(part) for part in one] for one in signals.seen_signals[:MAX_SIGNALS]]
+    if signals.items is not None:
+        told["items"] = [_cut(signals.items[0]), signals.items[1]]
+    return told
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else storable_text(text)[:FACT_CHARS]
+
+
 def _touching(record: CallRecord, seen: Observation) -> Observation:
     """The observation with what was touched, and with what is known about how it went; no text of the page."""
     touched, signals, outcome = record.touched, record.signals, record.outcome
@@ -259,6 +290,7 @@ def _touching(record: CallRecord, seen: Observation) -> Observation:
         "reasonCode": outcome.reason_code,
         "contract": signals.contract,
         "effectObserved": signals.effect_observed,
+        **_shown(record),
         "attribution": AMBIGUOUS if signals.ambiguous_selector else None,
     }
     return Observation(

@@ -35,11 +35,19 @@ def nothing_to_do(conn: Connection, job: Job, now_ms: int) -> None:
     """The commit itself was all."""
 
 
+def candidate_ids(job: Job) -> list[int]:
+    ids = job.payload.get("candidateIds")
+    if not isinstance(ids, list):
+        raise ValueError("candidateIds must be a list of candidate numbers")
+    numbers = [one for one in ids if isinstance(one, int) and not isinstance(one, bool)]
+    if len(numbers) != len(ids):
+        raise ValueError("candidateIds must be a list of candidate numbers")
+    return numbers
+
+
 def propose(conn: Connection, job: Job, now_ms: int) -> None:
     """Put the candidates of a commit forward; whoever generates knowledge takes the proposal up."""
-    ids = job.payload.get("candidateIds")
-    if not isinstance(ids, list) or not all(isinstance(one, int) for one in ids):
-        raise ValueError("candidateIds must be a list of candidate numbers")
+    ids = candidate_ids(job)
     if not ids:
         # A caller may commit although nothing is ready; that proposes nothing.
         return

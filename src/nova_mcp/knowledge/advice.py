@@ -6,14 +6,16 @@ Bounded, and told once per change to each caller: repeated advice is noise that 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
 from nova_mcp.errors import Fix
 from nova_mcp.knowledge.drift import GATE
+from nova_mcp.knowledge.fingerprints import Sighting, match, sighting
 from nova_mcp.knowledge.health import last_30_days, staleness, state
 from nova_mcp.knowledge.model import (
     SHADOW,
+    DomainHint,
     HealthState,
     Level,
     Phenomenon,
@@ -21,7 +23,7 @@ from nova_mcp.knowledge.model import (
     ScopeName,
     StableId,
 )
-from nova_mcp.knowledge.ranking import Scored
+from nova_mcp.knowledge.ranking import Question, Scored, context_fit, rank
 from nova_mcp.knowledge.stability import is_fragile
 
 AdviceKind = Literal["gap", "reuse", "fragile_selector"]
@@ -30,6 +32,7 @@ WarningState = Literal["watch", "quarantined", "stale", "drift"]
 MAX_NOTED: Final = 8
 MAX_ADVICE: Final = 3
 MAX_WARNINGS: Final = 3
+MAX_FRAMEWORKS: Final = 3
 TEXT_CHARS: Final = 160
 STALE: Final = 1.0
 # How much of what was told is remembered per caller; the oldest goes first.
@@ -73,6 +76,15 @@ class HealthWarning:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameworkHint:
+    """How pages of a framework want to be read, where hints for reading the site are in force."""
+
+    framework: str
+    applies_to: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
 class UsedAction:
     """A verified action of this caller, and the entry that already holds its selector, if any."""
 
@@ -87,7 +99,7 @@ def _cut(text: str) -> str:
 
 def proofs(found: int, required: int) -> str:
     """How far a shadow entry has come; never worded as guidance."""
-    return f"seen here before, {min(found, required)} of {required} proofs"
+    return f"seen here before, {min(found, required)} of {required} proofs" if required else "seen here before"
 
 
 def noted(
@@ -99,7 +111,7 @@ def noted(
         if one.deprecated or one.level < SHADOW:
             continue
         found, required = proofs_of.get(one.stable_id, (0, 0))
-        note = proofs(found, required) if one.level == SHADOW and required else ""
+        note = proofs(found, required) if one.level == SHADOW else ""
         told.append(Noted(one.stable_id, one.content.type, one.level, state(one.health, now_ms), note))
     told.sort(key=lambda one: (-one.level, one.phenomenon_id))
     return tuple(told[:MAX_NOTED])
@@ -140,7 +152,8 @@ def advise(scope: ScopeName, matches: Sequence[Scored], used: UsedAction | None 
     return tuple(told[:MAX_ADVICE])
 
 
-def _warning(scope: ScopeName, one: Phenomenon, now_ms: int) -> HealthWarning | None:
+def warning_of(scope: ScopeName, one: Phenomenon, now_ms: int) -> HealthWarning | None:
+    """The gravest doubt about an entry, if there is one."""
     window, now = last_30_days(one.health, now_ms), state(one.health, now_ms)
     failed = f"{window.failures} of {window.attempts} attempts failed in 30 days"
     if now == "quarantined":
@@ -158,15 +171,68 @@ def _warning(scope: ScopeName, one: Phenomenon, now_ms: int) -> HealthWarning | 
 
 def health_warnings(scope: ScopeName, entries: Iterable[Phenomenon], now_ms: int) -> tuple[HealthWarning, ...]:
     """Doubts about active entries, gravest first."""
-    found = [told for one in entries if one.may_guide and (told := _warning(scope, one, now_ms)) is not None]
-    found.sort(key=lambda one: (_WARNING_RANK[one.state], one.phenomenon_id))
-    return tuple(found[:MAX_WARNINGS])
+    found = (warning_of(scope, one, now_ms) for one in entries if one.may_guide)
+    return gravest(one for one in found if one is not None)
+
+
+def gravest(found: Iterable[HealthWarning]) -> tuple[HealthWarning, ...]:
+    ranked = sorted(found, key=lambda one: (_WARNING_RANK[one.state], one.phenomenon_id))
+    return tuple(ranked[:MAX_WARNINGS])
+
+
+_DRAWN_LATE: Final = "Its parts are drawn late and its classes are made up: wait for text, go by role, name or test id."
+_SWAPPED: Final = "It swaps parts of the page in place, under the same address: look again after each action."
+_TEMPLATED: Final = "Its pages follow one template: ids and names that hold on one page hold on the next."
+_FRAMEWORKS: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("react", "next", "vue", "nuxt", "angular", "svelte", "ember", "gatsby", "salesforce"), _DRAWN_LATE
+    ),
+    **dict.fromkeys(("htmx", "turbo", "livewire", "alpine", "astro"), _SWAPPED),
+    **dict.fromkeys(("wordpress", "django-admin", "drupal", "joomla", "shopify", "odoo"), _TEMPLATED),
+}
+
+
+def framework_hints(frameworks: Iterable[str], hints: Iterable[DomainHint]) -> tuple[FrameworkHint, ...]:
+    """What to mind when reading; only where the site has active hints that the reading goes by."""
+    kinds = sorted({one.kind for one in hints if one.may_guide})
+    if not kinds:
+        return ()
+    found = [name for name in dict.fromkeys(frameworks) if name in _FRAMEWORKS]
+    return tuple(FrameworkHint(name, ", ".join(kinds), _FRAMEWORKS[name]) for name in found[:MAX_FRAMEWORKS])
+
+
+# -- what holds here and now
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The shadow and active entries that hold on a page, and the active ones among them by rank."""
+
+    entries: tuple[Phenomenon, ...] = ()
+    matches: tuple[Scored, ...] = ()
+
+
+def present(entries: Sequence[Phenomenon], question: Question) -> Present:
+    observed = question.observed if isinstance(question.observed, Sighting) else sighting(question.observed)
+    question = replace(question, observed=observed)
+    # Of a long list most belongs to other pages.
+    likely = [one for one in entries if any(map(observed.holds, one.content.fingerprint.signals))]
+    matches = rank(likely, question).matches
+    shadows = (
+        one
+        for one in likely
+        if one.level == SHADOW
+        and not one.deprecated
+        and context_fit(one.content.context, question.request).fits
+        and match(one.content.fingerprint, observed, question.request.locale).reached
+    )
+    return Present((*(one.phenomenon for one in matches), *shadows), matches)
 
 
 # -- once per change and caller
 
 
-T = TypeVar("T", Advice, HealthWarning, Noted)
+T = TypeVar("T", Advice, HealthWarning, Noted, FrameworkHint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +246,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def told_text(one: Advice | HealthWarning | Noted) -> tuple[str, str]:
+def told_text(one: Advice | HealthWarning | Noted | FrameworkHint) -> tuple[str, str]:
     """Under which key something is told, and what of it would count as a change."""
     match one:
         case Advice():
@@ -192,6 +258,8 @@ def told_text(one: Advice | HealthWarning | Noted) -> tuple[str, str]:
             return one.key, one.state
         case Noted():
             return f"noted:{one.phenomenon_id}", _digest(json.dumps([one.type, one.level, one.health, one.note]))
+        case FrameworkHint():
+            return f"framework:{one.framework}", one.applies_to
 
 
 def news(items: Sequence[T], told: Told) -> tuple[tuple[T, ...], Told]:

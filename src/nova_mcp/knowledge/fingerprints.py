@@ -1,7 +1,8 @@
 """Fingerprints: how surely a situation is recognised from the signals that hold on a page; pure."""
 
+import functools
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
@@ -52,6 +53,8 @@ def plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
+# The signals of a scope are compared with every page of it.
+@functools.lru_cache(maxsize=16_384)
 def spelled(kind: SignalKind, match: str) -> str:
     return normalize_selector(match) if kind == "dom" else plain(match)
 
@@ -82,16 +85,33 @@ def distinct(signals: Iterable[Signal]) -> tuple[Signal, ...]:
     return tuple(found.values())
 
 
-def holding(fingerprint: Fingerprint, observed: Iterable[Observed]) -> frozenset[Signal]:
-    """The signals of a fingerprint that hold on the page, whatever its language."""
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Everything that holds on a page, spelled once for all the fingerprints it is compared with."""
+
+    by_kind: Mapping[SignalKind, frozenset[str]]
+
+    def holds(self, signal: Signal) -> bool:
+        return spelled(signal.kind, signal.match) in self.by_kind[signal.kind]
+
+
+def sighting(observed: Iterable[Observed]) -> Sighting:
     named = list(observed)
-    by_kind = {
-        kind: {spelled(kind, one.match) for one in named if one.kind is None or one.kind == kind} for kind in KINDS
-    }
-    return frozenset(one for one in fingerprint.signals if spelled(one.kind, one.match) in by_kind[one.kind])
+    return Sighting(
+        {
+            kind: frozenset(spelled(kind, one.match) for one in named if one.kind is None or one.kind == kind)
+            for kind in KINDS
+        }
+    )
 
 
-def match(fingerprint: Fingerprint, observed: Iterable[Observed], locale: str | None = None) -> Match:
+def holding(fingerprint: Fingerprint, observed: Iterable[Observed] | Sighting) -> frozenset[Signal]:
+    """The signals of a fingerprint that hold on the page, whatever its language."""
+    seen = observed if isinstance(observed, Sighting) else sighting(observed)
+    return frozenset(one for one in fingerprint.signals if seen.holds(one))
+
+
+def match(fingerprint: Fingerprint, observed: Iterable[Observed] | Sighting, locale: str | None = None) -> Match:
     """Weight of what matched by weight of what could have."""
     held = {(one.kind, spelled(one.kind, one.match)) for one in holding(fingerprint, observed)}
     rows: list[SignalMatch] = []

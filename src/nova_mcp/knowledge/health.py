@@ -2,9 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
-from nova_mcp.knowledge.model import ACTIVE, SHADOW, DayCount, Health, HealthState, Phenomenon, Trust
+from nova_mcp.knowledge.model import (
+    ACTIVE,
+    SHADOW,
+    DayCount,
+    DomainHint,
+    Health,
+    HealthState,
+    Level,
+    Phenomenon,
+    Trust,
+)
 
 # `misfire` is a failure whose action was carried out and proven wrong.
 HealthOutcome = Literal["success", "failure", "misfire", "silent_ok", "silent_drift", "not_applicable"]
@@ -19,6 +29,9 @@ QUARANTINE_FAILURES: Final = 3
 CLEAN_TO_LEAVE: Final = 3
 HIGH_TRUST_ENTRIES: Final = 3
 NO_RATE: Final = 0.5
+TROUBLING_FAILURES: Final = 2
+TROUBLING_RATE: Final = 0.5
+MOST_TROUBLE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +176,47 @@ def after_event(health: Health, event: HealthEvent) -> Health:
     return _quarantined(health, event.at_ms) if _falls_ill(health, event.at_ms) else health
 
 
-def trust_of(entries: Iterable[Phenomenon], now_ms: int) -> Trust:
+def failures_in_row(kept: Phenomenon | DomainHint) -> int:
+    """Since the last success, silent checks included."""
+    return max(kept.health.consecutive_failures, kept.standing.run.length)
+
+
+def trouble(kept: Phenomenon | DomainHint) -> int:
+    """Whether an entry that guides, or may come to, has to be looked at one day: 0 if not, else by failures in a row.
+
+    Time decides more; whatever it could come to is in here.
+    """
+    if kept.deprecated or kept.level < SHADOW:
+        return 0
+    row = failures_in_row(kept)
+    failing = kept.health.attempts >= ENOUGH_ATTEMPTS and _worst_rate(kept.health) < TROUBLING_RATE
+    return 1 + min(MOST_TROUBLE - 1, row) if failing or row >= TROUBLING_FAILURES else 0
+
+
+def _worst_rate(health: Health) -> float:
+    """The lowest success rate that is left when older days go, one after the other."""
+    worst, successes, failures = 1.0, 0, 0
+    for day in reversed(health.recent):
+        successes, failures = successes + day.successes, failures + day.failures
+        if successes + failures:
+            worst = min(worst, successes / (successes + failures))
+    return worst
+
+
+class Rated(Protocol):
+    """As much of an entry as trust depends on."""
+
+    @property
+    def level(self) -> Level: ...
+
+    @property
+    def deprecated(self) -> bool: ...
+
+    @property
+    def health(self) -> Health: ...
+
+
+def trust_of(entries: Iterable[Rated], now_ms: int) -> Trust:
     """How far a scope is trusted; derived from its entries and never set."""
     alive = [one for one in entries if not one.deprecated]
     active = [one for one in alive if one.level == ACTIVE]

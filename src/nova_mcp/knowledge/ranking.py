@@ -1,10 +1,10 @@
 """Which entry fits a page best: the ranking `weighted_v1`, near misses told apart from matches; pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from nova_mcp.knowledge.fingerprints import Match, Observed, match, same_locale
+from nova_mcp.knowledge.fingerprints import Match, Observed, Sighting, match, same_locale, sighting
 from nova_mcp.knowledge.health import NO_RATE, staleness, state, success_rate
 from nova_mcp.knowledge.model import Context, Health, HealthState, Phenomenon, PhenomenonType, Trust
 from nova_mcp.knowledge.routes import Route, any_covers, restricts
@@ -40,6 +40,10 @@ class ContextFit:
         return not self.mismatches
 
 
+_ANYWHERE: Final = Context()
+_FITS: Final = ContextFit(0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """An entry with what speaks for it."""
@@ -72,7 +76,7 @@ class Ranking:
 class Question:
     """What is seen, where, and when."""
 
-    observed: Sequence[Observed]
+    observed: Sequence[Observed] | Sighting
     request: Request
     trust: Trust
     now_ms: int
@@ -85,6 +89,8 @@ def _same(one: str, other: str) -> bool:
 
 def context_fit(context: Context, request: Request) -> ContextFit:
     """A quarter for each condition that is set and met; one that is missed rules the entry out."""
+    if context == _ANYWHERE:
+        return _FITS
     verdicts: dict[str, bool | None] = {
         "device": None if context.device is None or request.device is None else _same(context.device, request.device),
         "locale": None
@@ -130,6 +136,8 @@ def order(one: Scored) -> tuple[float, float, str, int]:
 
 def rank(entries: Iterable[Phenomenon], question: Question) -> Ranking:
     """Active entries only; nothing below and nothing retired is ever returned."""
+    if not isinstance(question.observed, Sighting):
+        question = replace(question, observed=sighting(question.observed))
     scored: list[Scored] = []
     ruled_out: list[tuple[Phenomenon, tuple[str, ...]]] = []
     for one in entries:

@@ -9,6 +9,7 @@ from sqlalchemy import text as sql
 
 from nova_mcp.browser.elements import normalize_selector
 from nova_mcp.knowledge.codec import decoded, encoded
+from nova_mcp.knowledge.health import trouble
 from nova_mcp.knowledge.model import (
     Content,
     Context,
@@ -172,6 +173,13 @@ def by_ids(conn: Connection, entry_ids: Iterable[int], *, lock: bool = False) ->
     return [_shelved(row) for row in conn.execute(found.with_for_update() if lock else found).mappings()]
 
 
+def in_trouble(conn: Connection, level: int, most: int) -> list[Shelved]:
+    """Entries of all scopes with that much trouble, those first that have been left alone the longest."""
+    found = select(knowledge_entry).where(knowledge_entry.c.trouble == level, knowledge_entry.c.slot == "current")
+    rows = conn.execute(found.order_by(knowledge_entry.c.updated_at_ms).limit(most)).mappings()
+    return [_shelved(row) for row in rows]
+
+
 def count(conn: Connection, scope: ScopeName) -> int:
     """How many stable ids a scope holds."""
     found = select(func.count()).where(knowledge_entry.c.scope == scope, knowledge_entry.c.slot == "current")
@@ -240,6 +248,7 @@ def _values(kept: Phenomenon | DomainHint) -> dict[str, Any]:
         "standing": encoded(kept.standing),
         "created_at_ms": kept.created_at_ms,
         "updated_at_ms": kept.updated_at_ms,
+        "trouble": trouble(kept),
     }
     match kept:
         case Phenomenon():

@@ -1,6 +1,6 @@
 """The tables of knowledge: scopes, entries with the selectors that lead to them, what surrounded them, platforms."""
 
-from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text
+from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text, literal_column
 
 from nova_mcp.storage.schema import metadata
 
@@ -46,8 +46,17 @@ knowledge_entry = Table(
     Column("candidate_key", Text),
     Column("created_at_ms", BigInteger, nullable=False),
     Column("updated_at_ms", BigInteger, nullable=False),
+    # Above zero where failures in a row or in most uses may call for a look, the more the longer they last.
+    Column("trouble", Integer, nullable=False),
     Index(None, "scope", "stable_id", "slot", unique=True),
     Index(None, "candidate_key"),
+)
+Index(
+    "ix_knowledge_entry_trouble",
+    knowledge_entry.c.trouble,
+    knowledge_entry.c.updated_at_ms,
+    sqlite_where=knowledge_entry.c.trouble > literal_column("0"),
+    postgresql_where=knowledge_entry.c.trouble > literal_column("0"),
 )
 
 knowledge_selector = Table(

@@ -13,6 +13,7 @@ from nova_mcp.knowledge.model import (
     SHADOW,
     Content,
     Context,
+    DomainHint,
     Entry,
     Fingerprint,
     Health,
@@ -129,13 +130,34 @@ def confirmed(phenomenon: Phenomenon, seen: Sequence[str]) -> Phenomenon:
     return phenomenon if left == phenomenon.unconfirmed else replace(phenomenon, unconfirmed=left)
 
 
-def _seen_now(phenomenon: Phenomenon, live: Live) -> Phenomenon:
+def _seen_now(phenomenon: Phenomenon, content: Content, live: Live) -> Phenomenon:
+    """The same entry once the page has been looked at; elements that were never seen get their looks from there."""
     missing = set(live.verdict.unconfirmed)
-    return confirmed(phenomenon, [one for one in phenomenon.unconfirmed if one not in missing])
+    seen = confirmed(phenomenon, [one for one in phenomenon.unconfirmed if one not in missing])
+    old, new = phenomenon.content.playbook, content.playbook
+    if old is None or new is None or all(one.element is not None for one in old.actions):
+        return seen
+    actions = tuple(
+        one if one.element is not None else replace(one, element=other.element)
+        for one, other in zip(old.actions, new.actions, strict=True)
+    )
+    return replace(seen, content=replace(seen.content, playbook=replace(old, actions=actions)))
+
+
+def same_words(one: Content, other: Content) -> bool:
+    """Whether two contents say the same; what the page showed of an element is not said by anybody."""
+    return _wordless(one) == _wordless(other)
+
+
+def _wordless(content: Content) -> Content:
+    if content.playbook is None:
+        return content
+    actions = tuple(replace(one, element=None) for one in content.playbook.actions)
+    return replace(content, playbook=replace(content.playbook, actions=actions))
 
 
 def _rewritten(found: Phenomenon, content: Content, level: Level, live: Live) -> Phenomenon:
-    """New content of an entry that does not guide anybody yet: it takes the place of the old."""
+    """New content of a revision that does not guide anybody yet: it takes the place of the old."""
     return replace(
         found,
         content=content,
@@ -148,46 +170,62 @@ def _rewritten(found: Phenomenon, content: Content, level: Level, live: Live) ->
     )
 
 
-def _revived(found: Phenomenon, live: Live) -> Phenomenon:
-    return replace(found, deprecated_reason=None, level=SHADOW, updated_at_ms=live.now_ms)
-
-
-def _as_shadow(entry: Entry, content: Content, live: Live) -> Entry:
+def _as_shadow(entry: Entry, content: Content, live: Live) -> Phenomenon:
     """Changed content of an active entry has to earn its level; the old revision goes on meanwhile."""
     fresh = _fresh(entry.current.stable_id, content, SHADOW, live)
-    return replace(entry, pending=replace(fresh, revision=entry.newest.revision + 1))
+    return replace(fresh, revision=entry.current.revision + 1)
+
+
+def _of_retired(found: Phenomenon, content: Content, level: Level, live: Live) -> tuple[WriteKind, Phenomenon]:
+    """What is retired comes back to review once the page confirms it."""
+    same = same_words(content, found.content)
+    if not live.verdict.passed:
+        return ("unchanged", found) if same else ("updated", _rewritten(found, content, level, live))
+    back = _seen_now(found, content, live) if same else _rewritten(found, content, level, live)
+    return "reactivated", replace(back, deprecated_reason=None, level=SHADOW, updated_at_ms=live.now_ms)
+
+
+def _again(found: Phenomenon, content: Content, level: Level, live: Live) -> tuple[WriteKind, Phenomenon]:
+    """The same content once more: what was not seen before may be seen now, and a draft becomes an entry."""
+    seen = _seen_now(found, content, live)
+    if level <= found.level:
+        return "unchanged", seen
+    return "updated", replace(seen, level=level, updated_at_ms=live.now_ms)
 
 
 def _merged(entry: Entry, content: Content, level: Level, live: Live) -> Written:
-    current, newest = entry.current, entry.newest
+    """New content goes to the newest revision; that of an active entry only ever stands beside it."""
+    current, found = entry.current, entry.newest
     told = _warnings(content, live)
-    if current.deprecated:
-        found = current if content == current.content else _rewritten(current, content, level, live)
-        if live.verdict.passed:
-            back = _revived(_seen_now(found, live), live)
-            return Written("reactivated", Entry(back), back, told)
-        kind: WriteKind = "unchanged" if found is current else "updated"
-        return Written(kind, Entry(found), found, (*told, "It stays retired until its selectors are seen."))
-    for known in (newest, current):
-        if content == known.content:
-            same = replace(_seen_now(known, live), level=max(known.level, level))
-            kept = replace(entry, current=same) if known is current else replace(entry, pending=same)
-            return Written("unchanged" if same.level == known.level else "updated", kept, same, told)
-    if current.level == ACTIVE:
-        after = _as_shadow(entry, content, live)
-        return Written(
-            "updated", after, after.newest, (*told, "The active revision stays until this one has proven itself.")
-        )
-    rewritten = _rewritten(current, content, level, live)
-    return Written("updated", Entry(rewritten), rewritten, told)
+    kind: WriteKind
+    if not current.deprecated and same_words(content, current.content):
+        kind, same = _again(current, content, level, live)
+        return Written(kind, replace(entry, current=same), same, told)
+    if found.deprecated:
+        kind, after = _of_retired(found, content, level, live)
+        told = told if kind == "reactivated" else (*told, "It stays retired until its selectors are seen.")
+    elif found.level == ACTIVE:
+        kind, after = "updated", _as_shadow(entry, content, live)
+    elif same_words(content, found.content):
+        kind, after = _again(found, content, level, live)
+    else:
+        kind, after = "updated", _rewritten(found, content, level, live)
+    if current.may_guide:
+        told = (*told, "The active revision stays until this one has proven itself.")
+        return Written(kind, replace(entry, pending=after), after, told)
+    beside = entry.pending is not None
+    return Written(kind, replace(entry, pending=after) if beside else Entry(after), after, told)
+
+
+def wished_content(old: Content | None, wish: Upsert) -> Content:
+    playbook = wish.playbook if not isinstance(wish.playbook, Kept) else (old.playbook if old else None)
+    context = wish.context if not isinstance(wish.context, Kept) else (old.context if old else Context())
+    return Content(wish.type, wish.fingerprint, playbook, context)
 
 
 def upserted(found: Entry | None, wish: Upsert, live: Live, *, entries: int) -> Written | Refused:
     """An entry written by hand. `entries` counts what the scope holds."""
-    old = None if found is None else found.newest.content
-    playbook = wish.playbook if not isinstance(wish.playbook, Kept) else (old.playbook if old else None)
-    context = wish.context if not isinstance(wish.context, Kept) else (old.context if old else Context())
-    content = Content(wish.type, wish.fingerprint, playbook, context)
+    content = wished_content(None if found is None else found.newest.content, wish)
     if problems := (*check_content(content), *live.verdict.problems):
         return Refused(problems)
     if found is not None:
@@ -215,19 +253,20 @@ def patched(found: Entry, patch: Patch, live: Live) -> Written | Refused | Confl
     content = patched_content(found.newest.content, patch)
     if problems := (*check_content(content), *live.verdict.problems):
         return Refused(problems)
-    if found.current.deprecated and not patch.revive:
-        if content == found.current.content:
-            return Written("unchanged", found, found.current, _warnings(content, live))
-        kept = _rewritten(found.current, content, found.current.level, live)
-        return Written("updated", Entry(kept), kept, _warnings(content, live))
+    if found.newest.deprecated and not patch.revive:
+        if same_words(content, found.newest.content):
+            return Written("unchanged", found, found.newest, _warnings(content, live))
+        kept = _rewritten(found.newest, content, found.newest.level, live)
+        after = Entry(kept) if found.pending is None else replace(found, pending=kept)
+        return Written("updated", after, kept, _warnings(content, live))
     return _merged(found, content, found.newest.level if found.pending is None else SHADOW, live)
 
 
-def deprecation_problem(phenomenon: Phenomenon, now_ms: int) -> Problem | None:
+def deprecation_problem(kept: Phenomenon | DomainHint, now_ms: int) -> Problem | None:
     """An active entry is retired only if something spoke against it in the last week."""
-    if phenomenon.level != ACTIVE or phenomenon.deprecated:
+    if not kept.may_guide:
         return None
-    health, since = phenomenon.health, now_ms - EVIDENCE_DAYS * DAY_MS
+    health, since = kept.health, now_ms - EVIDENCE_DAYS * DAY_MS
     if any(at is not None and at > since for at in (health.last_failure_at_ms, health.last_drift_at_ms)):
         return None
     return Problem("pks.evidence_required", "An active entry is retired after a failure or drift in the last 7 days.")

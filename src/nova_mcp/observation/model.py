@@ -91,12 +91,28 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class Learned:
+    """A candidate at the lowest level that a call's own evidence has raised, with what made it so."""
+
+    scope: str
+    candidate_key: str
+    stable_id: str
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """What a call showed beyond what its record keeps; derivations in the record's transaction read it, no body does.
 
     `label` is what an action taught, `contract` what its contract came to. `refused` means that Nova itself said no,
     `scripted` that an agent's own script had changed the document, `ambiguous_selector` that several entries act
     through the control, so that nobody can say which of them this was.
+
+    What an acting call shows of its page: `came_from` is the route of the document before this one, `page_state` how
+    the page was built when it was last looked at, `layer` the kind of layer that the control stood in, `polarity` what
+    pressing it decided there, `seen_signals` by what that layer is known, as kind, match and language.
+    `failed_selector` is the first choice that did not work where the touched one did, `items` the selector and number
+    of alike elements around it, `method` the one way in which a layer was got rid of. None of it is text of the page.
     """
 
     label: LearningLabel = "none"
@@ -111,8 +127,20 @@ class Signals:
     telemetry: Literal["confirmed", "refuted", "claimed"] | None = None
     target_stable_id: str | None = None
     source_scope: str | None = None
+    came_from: str | None = None
+    page_state: str | None = None
+    layer: str | None = None
+    polarity: str | None = None
+    seen_signals: tuple[tuple[str, str, str | None], ...] = ()
+    failed_selector: str | None = None
+    items: tuple[str, int] | None = None
+    method: str | None = None
+    # Host and target of what a report speaks about; the tab may have gone elsewhere since.
+    reported_at: tuple[str, str] | None = None
     ambiguous_selector: bool = False
     checks: tuple[Checked, ...] = ()
+    # Filled in the transaction of the record and read once that is committed: the way back to the answer.
+    learned: list[Learned] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

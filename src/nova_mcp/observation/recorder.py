@@ -17,6 +17,8 @@ from nova_mcp.processes import living, started_ms
 from nova_mcp.storage.engine import Database
 
 Also = Callable[[Connection, CallRecord, Link], None]
+# Decides in the record's own transaction what the call came to; the record it returns is the one that is written.
+Decide = Callable[[Connection, CallRecord], CallRecord]
 
 # A process on a machine that cannot be looked at counts as gone after this long without a sign of life.
 FOREIGN_SILENCE_MS = 15 * 60_000
@@ -43,10 +45,10 @@ class Recorder:
         with anyio.CancelScope(shield=True):
             await self._db.write(store.register_server, info)
 
-    async def record(self, record: CallRecord, also: Sequence[Also] = ()) -> Link:
+    async def record(self, record: CallRecord, also: Sequence[Also] = (), decide: Decide | None = None) -> Link:
         """Commit one record with everything derived from it; StoreUnavailable when that failed."""
         with anyio.CancelScope(shield=True):
-            link = await self._db.write(self._append, record, (*self._also, *also))
+            link = await self._db.write(self._append, record, (*self._also, *also), decide)
             self._ports.faults.hit("ledger.after_commit")
         return link
 
@@ -67,7 +69,13 @@ class Recorder:
         with anyio.CancelScope(shield=True):
             await self._db.write(store.end_server, self._server_id, self._ports.clock.now_ms(), reason)
 
-    def _append(self, conn: Connection, record: CallRecord, also: tuple[Also, ...]) -> Link:
+    def _append(
+        self, conn: Connection, record: CallRecord, also: tuple[Also, ...], decide: Decide | None = None
+    ) -> Link:
+        if decide is not None:
+            # Every transaction takes the chain first, this one too.
+            store.hold_chain(conn, record.caller.server_id)
+            record = decide(conn, record)
         link = store.append_call(conn, record)
         for derive in also:
             derive(conn, record, link)

@@ -186,6 +186,11 @@ def touch_server(conn: Connection, server_id: ServerId, now_ms: int) -> None:
     conn.execute(update(ledger_server).where(ledger_server.c.server_id == server_id).values(last_seen_ms=now_ms))
 
 
+def hold_chain(conn: Connection, server_id: ServerId) -> None:
+    """Lock the end of a chain ahead of the record that is going to be added."""
+    _HEAD.run(conn, {"server": server_id}).fetchone()
+
+
 def append_call(conn: Connection, record: CallRecord) -> Link:
     """Add one record to its server's chain; call ids are unique, so an intent and its outcome have one each.
 

@@ -32,6 +32,7 @@ from nova_mcp.pipeline.endings import (
 )
 from nova_mcp.pipeline.envelope import Envelope, page_state
 from nova_mcp.pipeline.gates import Admitted, Notice, Refused, admit, reclaimed, shadow_gate
+from nova_mcp.pipeline.lessons import NO_LESSON, Lesson, Lessons, with_lessons
 from nova_mcp.pipeline.loops import Attempt, Loops, attempt_of
 from nova_mcp.pipeline.model import Answer, CallRequest, Within
 from nova_mcp.pipeline.redacting import redacted_answer
@@ -41,7 +42,7 @@ from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools import PREFIX
-from nova_mcp.tools.arguments import parse_arguments
+from nova_mcp.tools.arguments import kept_arguments, parse_arguments
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import CallInfo, Memory, StepAnswer, StepCall, ToolContext
 from nova_mcp.tools.door import CallParams, no_such_tool
@@ -82,6 +83,7 @@ class Pipeline:
         self._parts = parts
         self._open_names = parts.catalogue.open_arguments()
         self._loops = Loops(parts.ports.clock)
+        self._lessons = Lessons(parts.memory.learning, parts.browser, keep_raw_urls=parts.settings.keep_raw_urls)
         self.running = Running()
 
     async def run(self, request: CallRequest) -> Answer:
@@ -193,6 +195,7 @@ class Pipeline:
         spec = self._parts.catalogue.find(envelope.tool_name)
         envelope.spec = spec
         params = parse_arguments(spec.params, envelope.arguments)
+        envelope.arguments = kept_arguments(spec.params, envelope.arguments)
         spec.check(params, self._parts.catalogue)
         envelope.understood = True
         if isinstance(params, AgentParams):
@@ -337,6 +340,7 @@ class Pipeline:
         finally:
             touched = bool(envelope.evidence.action_dispatched)
             outer.evidence.action_dispatched = touched or outer.evidence.action_dispatched
+            outer.evidence.layers.update(envelope.evidence.layers)
         return StepAnswer(answer.structured, answer.text, touched, answer.images)
 
     # 6–9: record, then answer
@@ -348,14 +352,16 @@ class Pipeline:
         envelope.refused = is_refusal(ending)
         # A call that ran although a gate would have stopped it is counted by the gate's name on its record.
         outcome = replace(outcome, gate_id=outcome.gate_id or envelope.shadow_gate)
+        lesson = self._lessons.draw(envelope, ending)
         failure = await self._recorded(envelope, outcome)
         if failure is None:
-            return self._answer(envelope, settled(ending, envelope.evidence))
+            self._lessons.taught(envelope, lesson)
+            return self._answer(envelope, settled(ending, envelope.evidence), lesson)
         if not envelope.evidence.action_dispatched:
             return self._answer(envelope, Failed(store_failed(failure)))
         return unrecorded(self._answer(envelope, ending))
 
-    def _answer(self, envelope: Envelope, ending: Ending) -> Answer:
+    def _answer(self, envelope: Envelope, ending: Ending, lesson: Lesson = NO_LESSON) -> Answer:
         effect = envelope.spec.effect if envelope.spec is not None else None
         touched = bool(envelope.evidence.action_dispatched)
         parts = self._parts
@@ -363,6 +369,7 @@ class Pipeline:
         answer = render(ending, reader)
         if isinstance(ending, Failed):
             answer = with_notices(answer, self._words(envelope), reader)
+        answer = with_lessons(answer, lesson)
         parts.browser.claims.told(envelope.caller.owner, envelope.words)
         return redacted_answer(answer, parts.secrets.redactor)
 
@@ -387,7 +394,7 @@ class Pipeline:
         # Set before the write: a cancellation that arrives while the shielded write runs must not record twice.
         envelope.recorded = True
         try:
-            await parts.recorder.record(record, also=tuple(envelope.evidence.also))
+            await parts.recorder.record(record, tuple(envelope.evidence.also), envelope.evidence.decide)
         except StoreUnavailable:
             envelope.recorded = False
             raise

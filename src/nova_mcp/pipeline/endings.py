@@ -52,9 +52,12 @@ def is_refusal(ending: Ending) -> bool:
 
 def settled(ending: Ending, evidence: Evidence) -> Ending:
     """The ending as it is told: what only the record's transaction could decide is known now."""
-    if isinstance(ending, Done) and evidence.after_commit is not None:
+    if not isinstance(ending, Done) or evidence.after_commit is None:
+        return ending
+    try:
         return replace(ending, result=evidence.after_commit())
-    return ending
+    except NovaError as error:
+        return Failed(error)
 
 
 def cancelled(evidence: Evidence) -> CallOutcome:

@@ -11,7 +11,7 @@ from nova_mcp.pipeline.gates import MOST_SHOWN, Notice
 from nova_mcp.pipeline.model import Answer
 from nova_mcp.settings import ToolNames
 from nova_mcp.tokens import estimate_tokens
-from nova_mcp.tools.names import DOOR, published_name
+from nova_mcp.tools.names import callable_fix
 from nova_mcp.tools.spec import PageResult, compact
 
 # Small enough that the shortest answers, sixty tokens, still have room for what was done and how sure it is.
@@ -45,11 +45,7 @@ def unrecorded(answer: Answer) -> Answer:
 
 
 def render_fix(fix: Fix, reader: Reader) -> dict[str, Json]:
-    """A fix must be callable as it stands: under a name the client was shown, through the door if it was shown none."""
-    args: dict[str, Json] = dict(fix.args)
-    if fix.tool in reader.listed:
-        return {"tool": published_name(fix.tool, reader.spelling), "args": args}
-    return {"tool": published_name(DOOR, reader.spelling), "args": {"tool": fix.tool, "args": args}}
+    return callable_fix(fix, reader.listed, reader.spelling)
 
 
 def _notice_lines(notices: Sequence[Notice]) -> str:

@@ -14,6 +14,7 @@ STATES: Final = 2
 _KEPT: Final = 4
 
 Waiting = Literal[
+    "already_raised",
     "unstable_selector",
     "had_failure",
     "needs_successes",
@@ -45,6 +46,8 @@ class Track:
     came_from: tuple[str, ...] = ()
     page_states: tuple[str, ...] = ()
     last_call_id: str | None = None
+    # What a control has earned once is not raised again, whatever became of it.
+    raised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class AutoLearn:
     stable_id: str
     selector: str
     trigger: str
+    successes: int
 
 
 def tracked(track: Track, use: Use) -> Track:
@@ -79,6 +83,8 @@ def _with(known: tuple[str, ...], new: str | None) -> tuple[str, ...]:
 
 def auto_learn(track: Track, *, semantic_open: bool) -> AutoLearn | Waiting:
     """The candidate a control has earned, or the first thing that is missing."""
+    if track.raised:
+        return "already_raised"
     if track.selector_class != "stable":
         return "unstable_selector"
     if track.failures:
@@ -93,4 +99,4 @@ def auto_learn(track: Track, *, semantic_open: bool) -> AutoLearn | Waiting:
         return "held_for_semantic_learning"
     key = candidate_key(track.host, "selector", track.selector)
     trigger = f"{track.successes} verified uses, {len(track.came_from)} ways in, {len(track.page_states)} page states"
-    return AutoLearn(track.host, key, stable_id(track.host, key), track.selector, trigger)
+    return AutoLearn(track.host, key, stable_id(track.host, key), track.selector, trigger, track.successes)

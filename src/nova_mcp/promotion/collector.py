@@ -13,7 +13,7 @@ from nova_mcp.knowledge.model import ScopeName
 from nova_mcp.knowledge.routes import any_covers, route_of
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import CallRecord
-from nova_mcp.promotion import event_store, steps_store
+from nova_mcp.promotion import cluster_store, event_store, steps_store, track_store
 from nova_mcp.promotion.counting import counts_for, mark_of
 from nova_mcp.promotion.folding import Observed, observed
 from nova_mcp.promotion.model import Lower, Mark
@@ -79,4 +79,9 @@ def witnessed(conn: Connection, shelved: Shelved, marks: Sequence[Mark]) -> Shel
     return after
 
 
-HOOKS = Hooks(bind=bind, learn=(learn,))
+def count(conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> None:
+    cluster_store.count(conn, seen)
+
+
+# Rows are taken in this order by every call: clusters, controls, then the scope and its entries.
+HOOKS = Hooks(bind=bind, learn=(count, track_store.track, learn))

@@ -22,6 +22,7 @@ from nova_mcp.knowledge.model import (
     StableId,
     VerifyStep,
 )
+from nova_mcp.knowledge.routes import ANYWHERE
 from nova_mcp.promotion.clusters import SUPPORT_NEEDED
 from nova_mcp.promotion.counting import confidence
 from nova_mcp.promotion.proposals import Draft, Glimpse, Hint, Known, Proposal, Skipped, SkipReason, Trace
@@ -30,6 +31,7 @@ from nova_mcp.promotion.similarity import COVERED, PATCH, similarity
 PROPOSALS: Final = 5
 RESULT_SUCCESSES: Final = 3
 RESULT_ITEMS: Final = 2
+MANY_ROUTES: Final = 4
 _POLICIES: Final[dict[PhenomenonType, PlaybookPolicy]] = {"consent_cmp": "reject_preferred", "modal": "dismiss"}
 
 
@@ -63,7 +65,9 @@ def _signals(glimpses: Sequence[Glimpse]) -> tuple[Signal, ...]:
 
 
 def _routes(glimpses: Iterable[Glimpse]) -> tuple[str, ...]:
-    return tuple(sorted({one.route for one in glimpses if one.route is not None}))
+    """Where it was seen; what was seen in many parts of a site holds everywhere."""
+    found = sorted({one.route for one in glimpses if one.route is not None})
+    return tuple(found) if len(found) <= MANY_ROUTES and ANYWHERE not in found else ()
 
 
 def _clicking(glimpses: Sequence[Glimpse], kind: PhenomenonType, *verify: VerifyStep) -> Content | None:
@@ -159,6 +163,9 @@ class Surroundings:
 
     known: tuple[Known, ...] = ()
     semantic_open: bool = False
+    # Selectors of hints, and everything that counts towards what a scope can hold.
+    hinted: frozenset[str] = frozenset()
+    entries: int = 0
 
 
 def key_of(trace: Trace) -> str:
@@ -196,10 +203,16 @@ def propose(trace: Trace, around: Surroundings) -> Proposal | Skipped:
         return Skipped(key, draft)
     if around.semantic_open and _only_a_selector(draft):
         return Skipped(key, "held_for_semantic_learning")
+    if isinstance(draft.body, Hint) and around.hinted.issuperset(draft.body.selectors):
+        return Skipped(key, "already_covered")
     found = _placed(trace, draft, around.known)
-    if isinstance(found, Proposal) and found.kind != "patch" and len(around.known) >= MAX_PHENOMENA:
+    if isinstance(found, Proposal) and found.kind != "patch" and _held(around) >= MAX_PHENOMENA:
         return Skipped(key, "scope_full")
     return found
+
+
+def _held(around: Surroundings) -> int:
+    return max(around.entries, len(around.known))
 
 
 def _only_a_selector(draft: Draft) -> bool:
@@ -212,16 +225,33 @@ def _placed(trace: Trace, draft: Draft, known: Sequence[Known]) -> Proposal | Sk
     proposal = Proposal("new_phenomenon", trace.host, key, new, trace_confidence(trace), draft.reason, draft.body)
     if isinstance(draft.body, Hint):
         return replace(proposal, kind="domain_hint", target_stable_id=new)
+    owner = next((one for one in known if one.stable_id == trace.target_stable_id), None)
     if draft.replaces is not None:
-        owner = next((one for one in known if one.stable_id == trace.target_stable_id), None)
-        return _repairing(proposal, draft.body, owner) if owner is not None else replace(proposal, target_stable_id=new)
+        found = replace(proposal, replaces=draft.replaces)
+        return _repairing(found, draft.body, owner) if owner is not None else replace(found, target_stable_id=new)
+    if owner is not None or any(_presses_the_same(draft.body, one) for one in known):
+        # What an entry already does was seen to be done by it.
+        return Skipped(key, "already_covered")
     nearest = max(known, key=lambda one: (_alike(draft.body, one), one.stable_id), default=None)
     alike = 0.0 if nearest is None else _alike(draft.body, nearest)
-    if nearest is None or alike < PATCH:
-        return replace(proposal, target_stable_id=new)
     if alike >= COVERED:
         return Skipped(key, "already_covered")
-    return replace(proposal, kind="patch", stable_id=nearest.stable_id, target_stable_id=nearest.stable_id)
+    if nearest is None or alike < PATCH:
+        nearest = next((one for one in known if one.stable_id == new), None)
+    return replace(proposal, target_stable_id=new) if nearest is None else _patching(proposal, nearest)
+
+
+def _presses_the_same(content: Content, known: Known) -> bool:
+    pressed = {action.selector for action in known.actions}
+    actions = () if content.playbook is None else content.playbook.actions
+    return not known.retired and bool(actions) and actions[0].selector in pressed
+
+
+def _patching(proposal: Proposal, owner: Known) -> Proposal | Skipped:
+    """A retired entry comes back through its own gate, not by being written anew."""
+    if owner.retired:
+        return Skipped(proposal.candidate_key, "entry_retired")
+    return replace(proposal, kind="patch", stable_id=owner.stable_id, target_stable_id=owner.stable_id)
 
 
 def _alike(content: Content | Hint, known: Known) -> float:
@@ -233,8 +263,7 @@ def _repairing(proposal: Proposal, content: Content, owner: Known) -> Proposal |
     used = content.playbook.actions[0].selector if content.playbook is not None else None
     if any(action.selector == used for action in owner.actions):
         return Skipped(proposal.candidate_key, "already_covered")
-    body = replace(content, type=owner.phenomenon_type)
-    return replace(proposal, kind="patch", stable_id=owner.stable_id, target_stable_id=owner.stable_id, body=body)
+    return _patching(replace(proposal, body=replace(content, type=owner.phenomenon_type)), owner)
 
 
 def generate(
@@ -251,8 +280,18 @@ def generate(
             skipped.append(Skipped(found.candidate_key, "limit_reached"))
         else:
             proposals.append(found)
-            around = replace(around, known=(*around.known, *_as_known(found)))
+            fresh = found.kind != "patch"
+            around = replace(
+                around,
+                known=(*around.known, *_as_known(found)),
+                entries=_held(around) + fresh,
+                hinted=_hinted(around, found),
+            )
     return tuple(proposals), tuple(skipped)
+
+
+def _hinted(around: Surroundings, found: Proposal) -> frozenset[str]:
+    return around.hinted.union(found.body.selectors if isinstance(found.body, Hint) else ())
 
 
 def _as_known(found: Proposal) -> tuple[Known, ...]:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select, update
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.fingerprints import Match, explained
-from nova_mcp.knowledge.model import Phenomenon, ScopeName
+from nova_mcp.knowledge.model import Phenomenon, ScopeName, StableId
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.knowledge.tables import knowledge_scope
 from nova_mcp.observation.model import CallRecord, Link
@@ -87,17 +87,20 @@ class PromotionKeeper:
 
     # -- telling
 
+    def since(self, asked_ms: int | None) -> int:
+        """From when on the log is told: the last week unless a beginning was asked for."""
+        return max(0, self._clock.now_ms() - FEEDBACK_DAYS * DAY_MS) if asked_ms is None else asked_ms
+
     async def feedback(self, scope: ScopeName | None, since_ms: int | None, limit: int) -> list[LearningEvent]:
-        """The promotion log of one site or all, newest first; without a beginning that of the last week."""
-        since = self._clock.now_ms() - FEEDBACK_DAYS * DAY_MS if since_ms is None else since_ms
-        return await self._db.read(event_store.events, scope, since, limit)
+        """The promotion log of one site or all, newest first."""
+        return await self._db.read(event_store.events, scope, self.since(since_ms), limit)
 
     async def explain(
         self, scope: ScopeName, stable_id: str, signals: Sequence[str] | None = None
     ) -> Explained | Unknown:
         return await self._db.read(told, scope, stable_id, signals, self._clock.now_ms())
 
-    async def proofs(self, scope: ScopeName) -> dict[str, tuple[int, int]]:
+    async def proofs(self, scope: ScopeName) -> dict[StableId, tuple[int, int]]:
         """Per shadow how many proofs it has and how many it needs."""
         return await self._db.read(promoter.proofs, scope, self._clock.now_ms())
 

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from nova_mcp.clock import Clock
+from nova_mcp.knowledge.advisor import Advisor
 from nova_mcp.knowledge.keeper import KnowledgeKeeper
 from nova_mcp.knowledge.practice import Practice
+from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.generator import Generator
 from nova_mcp.promotion.keeper import PromotionKeeper
 from nova_mcp.promotion.prompter import Prompter
@@ -15,22 +17,24 @@ from nova_mcp.storage.engine import Database
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """What is known, who decides about its level, what could be learned next, and what agents are asked."""
+    """What is known, who decides about its level, what could be learned next, and what agents are asked and told."""
 
     knowledge: KnowledgeKeeper
     promotion: PromotionKeeper
     generator: Generator
     prompter: Prompter
+    advisor: Advisor
     practice: Practice
     revalidator: Revalidator
 
     @classmethod
     def over(cls, db: Database, clock: Clock) -> Self:
         return cls(
-            KnowledgeKeeper(db, clock),
+            KnowledgeKeeper(db, clock, steps_store),
             PromotionKeeper(db, clock),
             Generator(db, clock),
             Prompter(db, clock),
+            Advisor(clock),
             Practice(db, clock),
             Revalidator(db, clock),
         )

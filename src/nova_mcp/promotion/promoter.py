@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import ACTIVE, Level, ScopeName
+from nova_mcp.knowledge.model import ACTIVE, Level, ScopeName, StableId
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.promotion import event_store, steps_store
 from nova_mcp.promotion.folding import Reviewed, reviewed
@@ -158,7 +158,7 @@ def _apply(conn: Connection, judged: _Judged, wanted: TransitionKind | None, now
         store.save(conn, after, visible=True)
 
 
-def proofs(conn: Connection, scope: ScopeName, now_ms: int) -> dict[str, tuple[int, int]]:
+def proofs(conn: Connection, scope: ScopeName, now_ms: int) -> dict[StableId, tuple[int, int]]:
     """How many successes the shadows of a site have, and how many they need."""
     found = {}
     for shelved in store.entries(conn, scope):
@@ -168,5 +168,5 @@ def proofs(conn: Connection, scope: ScopeName, now_ms: int) -> dict[str, tuple[i
             gates = () if isinstance(verdict, Reject) else verdict.gates
             gate = next((one for one in gates if one.name == "successes"), None)
             if gate is not None:
-                found[str(shelved.stable_id)] = (min(int(gate.observed), int(gate.required)), int(gate.required))
+                found[shelved.stable_id] = (min(int(gate.observed), int(gate.required)), int(gate.required))
     return found

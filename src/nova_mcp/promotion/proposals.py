@@ -19,6 +19,7 @@ SkipReason = Literal[
     "accept_refused",
     "held_for_semantic_learning",
     "already_covered",
+    "entry_retired",
     "scope_full",
     "limit_reached",
 ]
@@ -69,6 +70,7 @@ class Known:
     phenomenon_type: PhenomenonType
     signals: tuple[Signal, ...]
     actions: tuple[Action, ...] = ()
+    retired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class Proposal:
     reason: str
     body: Content | Hint
     target_stable_id: StableId | None = None
+    # The selector of the patched entry that the first one of the body takes the place of.
+    replaces: str | None = None
 
     @property
     def phenomenon_type(self) -> PhenomenonType | None:
@@ -112,5 +116,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
+    """Why nothing comes of a pattern: a reason of generating, or the code by which writing refused it."""
+
     candidate_key: str
-    reason: SkipReason
+    reason: SkipReason | str

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from math import log2
 from typing import Final
 
+from nova_mcp.knowledge.health import ENOUGH_ATTEMPTS, TROUBLING_FAILURES, TROUBLING_RATE
 from nova_mcp.promotion.model import DAY_MS, Cluster, Opportunity, OpportunityKind
 
 STALE: Final = 0.5
-STALE_FAILURES: Final = 2
-FAILING_ATTEMPTS: Final = 5
-FAILING_RATE: Final = 0.5
+STALE_FAILURES: Final = TROUBLING_FAILURES
+FAILING_ATTEMPTS: Final = ENOUGH_ATTEMPTS
+FAILING_RATE: Final = TROUBLING_RATE
 SUGGESTIONS: Final = 5
+# The most that a pattern earns by being recent.
+RECENCY_LIMIT: Final = 1.0
 
 Parts = tuple[tuple[str, float], ...]
 
@@ -37,12 +40,20 @@ def total(parts: Parts) -> float:
 
 
 def cluster_parts(found: Cluster, now_ms: int, *, known: bool) -> Parts:
+    return (*_lasting_parts(found, known=known), ("recencyBonus", _recency(now_ms - found.last_at_ms)))
+
+
+def cluster_rank(found: Cluster, *, known: bool) -> float:
+    """The score without what depends on the time of asking."""
+    return total(_lasting_parts(found, known=known))
+
+
+def _lasting_parts(found: Cluster, *, known: bool) -> Parts:
     return (
         ("supportScore", round(log2(max(1, found.support)), 2)),
         ("sessionBonus", 2.0 if found.distinct_sessions >= 2 else 0.0),
         ("successRateFactor", _success_factor(found.successes, found.failures)),
         ("driftSignal", _drift_signal(found, known=known)),
-        ("recencyBonus", _recency(now_ms - found.last_at_ms)),
     )
 
 
@@ -58,7 +69,7 @@ def _drift_signal(found: Cluster, *, known: bool) -> float:
 
 
 def _recency(age_ms: int) -> float:
-    return 1.0 if age_ms <= DAY_MS else 0.5 if age_ms <= 7 * DAY_MS else 0.0
+    return RECENCY_LIMIT if age_ms <= DAY_MS else 0.5 if age_ms <= 7 * DAY_MS else 0.0
 
 
 def from_cluster(found: Cluster, now_ms: int, *, known: bool) -> Opportunity:
@@ -106,12 +117,17 @@ def drift_opportunities(standing: Standing) -> tuple[Opportunity, ...]:
     return tuple(found)
 
 
+def drift_limit(failures_in_row: int) -> float:
+    """The most that stored knowledge can score with that many failures in a row, whatever else is true of it."""
+    return total(_drift_parts(failures_in_row, ("", 1.0)))
+
+
+def _drift_parts(failures_in_row: int, part: tuple[str, float]) -> Parts:
+    return (("driftItem", 2.0), ("failureStreak", min(2.0, 0.5 * failures_in_row)), part)
+
+
 def _drifting(standing: Standing, kind: OpportunityKind, part: tuple[str, float], advice: str) -> Opportunity:
-    parts: Parts = (
-        ("driftItem", 2.0),
-        ("failureStreak", min(2.0, 0.5 * standing.consecutive_failures)),
-        part,
-    )
+    parts = _drift_parts(standing.consecutive_failures, part)
     return Opportunity(
         host=standing.host,
         candidate_key=standing.stable_id,

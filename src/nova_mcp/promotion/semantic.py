@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from nova_mcp.browser.blocker_rules import BlockerKind
 from nova_mcp.browser.elements import SelectorClass
+from nova_mcp.knowledge.model import Problem, ScopeName
+from nova_mcp.knowledge.scopes import scope_of
 from nova_mcp.promotion.model import DAY_MS
 
 SemanticKind = Literal["consent_cmp", "login_wall", "risky_repeat"]
@@ -41,7 +43,10 @@ WHY_NOT_AUTOMATIC: Final[dict[SemanticKind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What an action came across; `clicks` counts those on this selector before and now."""
+    """What an action came across; `clicks` counts those on this selector before and now.
+
+    `layer` is a selector of the layer over the page, where it has one that lasts.
+    """
 
     origin: str
     fingerprint: str
@@ -49,6 +54,8 @@ class Moment:
     selector: str | None = None
     selector_class: SelectorClass = "stable"
     clicks: int = 0
+    layer: str = ""
+    tool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,9 @@ class SemanticOpportunity:
     asked: bool = False
     ignored: int = 0
     selector: str | None = None
+    layer: str = ""
+    clicks: int = 0
+    tool: str = ""
     deferred_until_ms: int | None = None
     resolved_at_ms: int | None = None
     verdict: SemanticVerdict | None = None
@@ -107,6 +117,12 @@ class BatchSummary:
     reason: str = "left_domain"
 
 
+def site_of(origin: str) -> ScopeName:
+    """The site an origin belongs to, by the name that knowledge has for it."""
+    found = scope_of(origin)
+    return ScopeName(origin) if isinstance(found, Problem) else found
+
+
 def opportunity_id(kind: SemanticKind, origin: str, fingerprint: str) -> str:
     return f"sem:{kind}:{origin}:{fingerprint}"
 
@@ -125,6 +141,9 @@ def detected(moment: Moment, at_ms: int) -> tuple[SemanticOpportunity, ...]:
             confidence=_CONFIDENCE[kind],
             created_at_ms=at_ms,
             selector=moment.selector,
+            layer=moment.layer,
+            clicks=moment.clicks if kind == "risky_repeat" else 0,
+            tool=moment.tool,
         )
         for kind in kinds
     )
@@ -148,7 +167,10 @@ def answered(
 
     What was closed stays closed, however often it is met again.
     """
-    met = {one.opportunity_id: one for one in seen}
+    layers = (one for one in held if one.origin == origin and one.kind != "risky_repeat")
+    asked: dict[SemanticKind, SemanticOpportunity] = {one.kind: one for one in layers}
+    # A layer may be met from several sides, and looks different from each.
+    met = {one.opportunity_id: one for one in (asked.get(one.kind, one) for one in seen)}
     after = {**met, **{one.opportunity_id: one for one in held}}
     moved = [_passed(one, now_ms, met=name in met) for name, one in after.items() if one.origin == origin]
     asking = [prompt for _, prompt in moved if prompt is not None]
@@ -205,12 +227,13 @@ def resolved(
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An entry that was just stored, as far as it may answer a prompt."""
+    """An entry that was just stored, as far as it may answer a prompt; `marks` are what it is recognised by."""
 
     origin: str
     phenomenon_type: str
     fingerprint: str | None
     selectors: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
 
 
 def resolved_by(held: Iterable[SemanticOpportunity], written: Written, now_ms: int) -> Resolution | None:
@@ -229,7 +252,12 @@ def _matches(one: SemanticOpportunity, written: Written) -> MatchSource | None:
         return None
     if written.fingerprint is not None and written.fingerprint == one.fingerprint:
         return "fingerprint"
-    return "selector" if one.selector is not None and one.selector in written.selectors else None
+    if one.layer and one.layer in (*written.marks, *written.selectors):
+        return "fingerprint"
+    if one.selector is not None and one.selector in written.selectors:
+        return "selector"
+    # Nothing of the layer could be named, so what kind of layer it is has to do.
+    return "fingerprint" if one.kind != "risky_repeat" and not one.layer and one.selector is None else None
 
 
 def left(

@@ -53,8 +53,8 @@ learning_cluster = Table(
     Column("rank", Float, nullable=False),
     Column("first_day", Integer, nullable=False),
     Column("last_at_ms", BigInteger, nullable=False),
-    Index(None, "rank"),
-    Index(None, "host", "rank"),
+    Index(None, "rank", "last_at_ms"),
+    Index(None, "host", "rank", "last_at_ms"),
     Index(None, "first_day"),
     sqlite_with_rowid=False,
 )

@@ -38,6 +38,14 @@ def parse_arguments(params: type[P], arguments: Mapping[str, Json]) -> P:
         raise InvalidParams("invalid_params", "arguments are nested too deeply", "Send flatter JSON.") from None
 
 
+def kept_arguments(params: type[Params], arguments: Mapping[str, Json]) -> Mapping[str, Json]:
+    """What a tool passes over is not kept either: nobody knows what is in it."""
+    if params.model_config.get("extra") != "ignore":
+        return arguments
+    names = accepted_names(params)
+    return {name: value for name, value in arguments.items() if name in names}
+
+
 def accepted_names(params: type[BaseModel]) -> list[str]:
     return [entry.alias or name for name, entry in params.model_fields.items()]
 

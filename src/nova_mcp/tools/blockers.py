@@ -1,6 +1,7 @@
 """Getting rid of what lies over a page."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, Literal
 
@@ -24,6 +25,7 @@ from nova_mcp.observation.model import Json, LearningLabel, Signals
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.effects import DISPATCH_PROOFS, merged_effect
 from nova_mcp.tools.guarding import touched
+from nova_mcp.tools.learning_notes import lasting_selector
 from nova_mcp.tools.results import ActResult, DialogSeen
 from nova_mcp.tools.spec import Part, TargetParams, tool
 
@@ -108,20 +110,25 @@ def _leave_evidence(ctx: ToolContext, done: Dismissal, verdict: Verdict) -> None
     evidence.prepared_page = done.tally.dispatched
     evidence.settle_touch(done.tally.dispatched)
     evidence.verification = "verified" if verdict.verified else "uncertain"
-    evidence.signals = _signals(done, verdict)
+    evidence.signals = _signals(evidence.signals, done, verdict)
+    for one in done.met:
+        evidence.layers.setdefault(one.kind, lasting_selector(one.element))
     if any(report.action_dispatched and report.effect.observed for report in done.reports) or done.tally.hidden:
         evidence.flags.add("mutation_committed")
     if any(report.navigation is not None for report in done.reports):
         evidence.flags.add("navigation_committed")
 
 
-def _signals(done: Dismissal, verdict: Verdict) -> Signals:
+def _signals(noted: Signals, done: Dismissal, verdict: Verdict) -> Signals:
     """What the page showed afterwards: the layers are gone, nothing moved them, or the rest is for somebody else."""
     if not done.tally.dispatched:
         return Signals()
     failed = verdict.reason_code == "action.no_effect_observed" and not done.tally.dismissed
     label: LearningLabel = "success" if verdict.verified else "failure" if failed else "sighting"
-    return Signals(label=label, effect_observed=merged_effect(done.reports).observed, layers=done.kinds)
+    # Only what went away by one press can be repeated by one.
+    method = done.actions[0].method if len(done.actions) == 1 and len(done.reports) == 1 else None
+    observed = merged_effect(done.reports).observed
+    return replace(noted, label=label, effect_observed=observed, layers=done.kinds, method=method)
 
 
 async def _left(ctx: ToolContext, remaining: Sequence[Blocker]) -> list[BlockerLeft]:

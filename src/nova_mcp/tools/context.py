@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nova_mcp.clock import Ports
-from nova_mcp.observation.model import Caller, CallRecord, Flag, Json, Signals
+from nova_mcp.observation.model import Caller, CallRecord, Flag, Json, Learned, Signals
 from nova_mcp.settings import Settings
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nova_mcp.facts.keeper import FactKeeper
     from nova_mcp.journal.keeper import Journal
     from nova_mcp.journal.statistician import Statistician
-    from nova_mcp.observation.recorder import Also
+    from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tools.catalogue import Catalogue
@@ -45,11 +45,20 @@ class Evidence:
     task_id: str | None = None
     # What learning may draw from the call.
     signals: Signals = field(default_factory=Signals)
+    # Layers over the page that an action came across, by kind, each with a selector that lasts where it has one.
+    layers: dict[str, str] = field(default_factory=dict)
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
-    # Makes the answer of a call whose outcome is decided in that transaction; asked once it is committed.
+    # Decides in that transaction what the call came to, where only the store can tell.
+    decide: "Decide | None" = None
+    # Makes the answer of a call whose outcome is decided there; asked once it is committed, and may raise.
     after_commit: "Callable[[], Result] | None" = None
+
+    @property
+    def learned(self) -> "list[Learned]":
+        """What the record of this call has raised; known once it is committed."""
+        return self.signals.learned
 
     def settle_touch(self, arrived: bool | None) -> None:
         """What is proven about the decisive input; None leaves the question as it stood."""

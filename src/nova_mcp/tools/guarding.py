@@ -19,6 +19,7 @@ from nova_mcp.observation.model import CallRecord, Json, Link
 from nova_mcp.redaction import is_card_number
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.fact_hints import stored_facts
+from nova_mcp.tools.learning_notes import note_scene
 from nova_mcp.tools.receipts import ReceiptBook
 from nova_mcp.urls import page_host, page_origin
 from nova_mcp.verification import templates
@@ -64,6 +65,7 @@ def touched(ctx: ToolContext, scene: Scene) -> None:
     evidence.fingerprint_id = scene.prepared.fingerprint
     evidence.input_is_harmless = not (scene.prepared.secret or is_card_number(scene.text or ""))
     evidence.flags.add("mutation_attempted")
+    note_scene(ctx, scene)
 
 
 class Preparing(RefusesCommits):

@@ -1,5 +1,9 @@
 """Tool names in every spelling clients use, reduced to the one that evidence knows."""
 
+from collections.abc import Collection
+
+from nova_mcp.errors import Fix
+from nova_mcp.observation.model import Json
 from nova_mcp.settings import ToolNames
 from nova_mcp.tools import PREFIX
 
@@ -25,3 +29,11 @@ def canonical_name(raw: str) -> str:
 def published_name(canonical: str, spelling: ToolNames) -> str:
     """The name a client is shown."""
     return canonical if spelling == "dotted" else canonical.replace(".", "_")
+
+
+def callable_fix(fix: Fix, listed: Collection[str], spelling: ToolNames) -> dict[str, Json]:
+    """A fix must be callable as it stands: under a name the client was shown, through the door if it was shown none."""
+    args: dict[str, Json] = dict(fix.args)
+    if fix.tool in listed:
+        return {"tool": published_name(fix.tool, spelling), "args": args}
+    return {"tool": published_name(DOOR, spelling), "args": {"tool": fix.tool, "args": args}}

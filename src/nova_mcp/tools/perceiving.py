@@ -3,8 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import Annotated
 
+import anyio
 from pydantic import Field
 
+from nova_mcp.browser.held import Held
+from nova_mcp.browser.knowledge_look import SignalsSeen
 from nova_mcp.browser.lines import one_line
 from nova_mcp.browser.page_facts import PageFacts, page_facts
 from nova_mcp.browser.perceive_report import MAX_URL, PerceiveMode, PerceiveReport
@@ -17,6 +20,16 @@ from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.fact_hints import OkHints, ToldHints, note_page, ok_hints
 from nova_mcp.tools.goals import GoalContextPart, goal_context_part
 from nova_mcp.tools.groups import REF_PATTERN, as_locator
+from nova_mcp.tools.knowledge_hints import (
+    NOTHING_KNOWN,
+    FrameworkHintPart,
+    KnowledgeHints,
+    PksAdvicePart,
+    PksHealthWarningPart,
+    PksPart,
+    ToldKnowledge,
+    knowledge_hints,
+)
 from nova_mcp.tools.perceived import (
     AuthPart,
     BlockerPart,
@@ -64,6 +77,10 @@ class PerceiveResult(PageResult):
     title: str
     goal_context: GoalContextPart | None = None
     ok_hints: OkHints | None = None
+    pks: list[PksPart] = maybe([])
+    pks_advice: list[PksAdvicePart] = maybe([])
+    pks_health_warnings: list[PksHealthWarningPart] = maybe([])
+    framework_hints: list[FrameworkHintPart] = maybe([])
     advisory_omitted: list[str] = maybe([])
     warnings: list[str] = maybe([])
     ready_state: str | None = maybe()
@@ -109,11 +126,14 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     tab.require_ready()
     advice, looked_from = await _advice(ctx, p.max_tokens), tab.url
     # One more for the line break; what gates have to say stands in the same text.
-    taken = (estimate_tokens(advice.lines) + 1 if advice.lines else 0) + advice.doubt_room
-    report = await look(tab, _request(p, p.max_tokens - ctx.call.reserved_tokens - taken), ctx.ports)
+    taken = (estimate_tokens(advice.lines) + 1 if advice.lines else 0) + advice.doubt_room + advice.knowledge.room
+    report, held = await _looked(ctx, _request(p, p.max_tokens - ctx.call.reserved_tokens - taken), advice.knowledge)
     ctx.evidence.flags |= {"dom_exposed", "content_exposed"} if p.mode != "state" else {"dom_exposed"}
     if p.scope is None and report.structure_hash:
         ctx.evidence.signals = Signals(structure=report.structure_hash)
+        tab.structure = report.page_epoch, report.structure_hash
+    if report.auth is not None:
+        tab.login_wall_epoch = report.page_epoch if report.auth.login_wall_visible else None
     sends = any(one.kind == "send" for one in report.commit_points)
     sighted = note_page(ctx, report.page, report.auth, sends=sends)
     if tab.url != looked_from:
@@ -121,7 +141,8 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
         advice = replace(advice, hints=await ok_hints(ctx, estimate_tokens(advice.hints.line)))
     if advice.hints.advice is not None:
         ctx.facts.told(advice.hints.advice)
-    advice = replace(advice, doubts=tuple(advice.hints.doubts(sighted)))
+    known = advice.knowledge.told(ctx, held)
+    advice = replace(advice, doubts=tuple(advice.hints.doubts(sighted)), known=known)
     seen = _with_advice(_perceived(tab, report), advice, taken)
     if seen.budget is not None and ctx.call.reserved_tokens:
         asked = seen.budget.max_tokens + ctx.call.reserved_tokens
@@ -129,21 +150,42 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     return seen.model_copy(update={"screenshot": await beside(ctx)}) if p.include_screenshot else seen
 
 
+async def _looked(
+    ctx: ToolContext, request: PerceiveRequest, knowledge: KnowledgeHints
+) -> tuple[PerceiveReport, SignalsSeen | None]:
+    """The look, and beside it what stored knowledge asks of the page: that one may fail without a word."""
+    if not knowledge.asks_page:
+        return await look(ctx.tab, request, ctx.ports), None
+    report, held = Held[PerceiveReport](), Held[SignalsSeen | None]()
+
+    async def look_itself() -> None:
+        await report.hold(lambda: look(ctx.tab, request, ctx.ports))
+        if report.failed:
+            asking.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as asking:
+        asking.start_soon(look_itself)
+        asking.start_soon(held.hold, lambda: knowledge.ask(ctx))
+    return report.value(), held.value()
+
+
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """What other parts of Nova say in this answer: the goal first, then the hint about live facts."""
+    """What other parts of Nova say in this answer: the goal, the hint about live facts, what is known of the site."""
 
     goal: GoalContextPart | None
     goal_line: str
     hints: ToldHints
+    knowledge: KnowledgeHints
     doubts: tuple[str, ...] = ()
     doubt_room: int = 0
+    known: ToldKnowledge = NOTHING_KNOWN
 
     @property
     def lines(self) -> str:
         told = self.doubts and self.doubt_room
         doubt = fit_tokens(f"ok: {' '.join(self.doubts)}", self.doubt_room - 1) if told else ""
-        return "\n".join(line for line in (self.goal_line, self.hints.line, doubt) if line)
+        return "\n".join(line for line in (self.goal_line, self.hints.line, doubt, self.known.lines) if line)
 
 
 async def _advice(ctx: ToolContext, max_tokens: int) -> _Advice:
@@ -151,7 +193,9 @@ async def _advice(ctx: ToolContext, max_tokens: int) -> _Advice:
     goal = goal_context_part(await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id))
     line = "" if goal is None else fit_tokens(goal.line(), room)
     hints = await ok_hints(ctx, room - estimate_tokens(line) - 1 if line else room)
-    return _Advice(goal, line, hints, doubt_room=hints.room_for_doubts)
+    doubts = hints.room_for_doubts
+    left = room - sum(estimate_tokens(text) + 1 for text in (line, hints.line) if text) - doubts
+    return _Advice(goal, line, hints, await knowledge_hints(ctx, max(0, left)), doubt_room=doubts)
 
 
 def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
@@ -172,8 +216,9 @@ def _with_advice(seen: PerceiveResult, advice: _Advice, taken: int) -> PerceiveR
         update={
             "goal_context": advice.goal,
             "ok_hints": advice.hints.part,
-            "advisory_omitted": list(advice.hints.omitted),
+            "advisory_omitted": [*advice.hints.omitted, *advice.known.omitted],
             "warnings": list(advice.doubts),
+            **advice.known.fields(),
         }
     )
     head, _, rest = seen.lines.partition("\n")

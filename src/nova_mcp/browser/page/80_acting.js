@@ -221,6 +221,7 @@ const ready = (el, look, want) => {
     state: "ready", x: look.spot.x, y: look.spot.y, element: factsOf(el, places),
     acting, alsoActing, standing, href: anchor === null ? null : cut(anchorHref(anchor), 2000),
     secret: isSecret(el), url: WIN.location.href, recentPaths: recentPaths(), layer: want.editable ? null : layerAround(el),
+    items: want.editable ? null : itemsNear(el),
   };
 };
 

@@ -101,8 +101,10 @@ const generalSelector = (el, items) => {
 };
 
 // The outermost repetition that holds something; a row of bare links or buttons counts only where there is no other.
-questions.knowledgeItems = ({ selector }) => {
-  let node = meantBy(resolveMany([selector], now() + KNOWN.millis).get(selector).list).el;
+questions.knowledgeItems = ({ selector }) => itemsAround(meantBy(resolveMany([selector], now() + KNOWN.millis).get(selector).list).el);
+
+const itemsAround = (el) => {
+  let node = el;
   let best = null;
   for (let level = 0; node !== null && level <= ITEMS.levels; level += 1) {
     const tag = tagOf(node);
@@ -114,4 +116,13 @@ questions.knowledgeItems = ({ selector }) => {
   }
   const css = best === null ? null : generalSelector(best.node, best.items);
   return css === null ? null : { count: best.items.length, selector: css };
+};
+
+// Told with every press: only what is marked up as one of several is looked at, and a menu is no list of results.
+const ITEM_TAGS = new Set(["li", "tr", "article"]);
+const ITEM_ROLES = new Set(["listitem", "row", "article"]);
+const itemsNear = (el) => {
+  const item = closest(el, (node) => ITEM_TAGS.has(tagOf(node)) || ITEM_ROLES.has(roleOf(node)));
+  if (item === null || closest(item, (node) => STANDING.has(roleOf(node)) || layerPositions.has(styleOf(node).position)) !== null) return null;
+  return itemsAround(el);
 };

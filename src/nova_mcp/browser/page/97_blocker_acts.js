@@ -91,8 +91,20 @@ const layerAround = (el) => {
   if (layer === undefined) return null;
   remembered(layer);
   const one = layer.choices.find((choice) => composedContains(choice.el, el));
-  return { node: numberOf(layer.body), kind: layer.kind, label: one === undefined ? "unknown" : settledLabel(one.label, layer.kind) };
+  return {
+    node: numberOf(layer.body), kind: layer.kind, label: one === undefined ? "unknown" : settledLabel(one.label, layer.kind),
+    root: lastingSelector(layer.root) ?? lastingSelector(layer.body), control: lastingSelector(one?.el ?? el), platform: platformOf(layer.root),
+  };
 };
+
+// A selector that holds on another visit too; what only counts positions or was generated names nothing then.
+const lastingSelector = (el) => {
+  const found = selectorFor(el, makeRoleCounts([el]));
+  if (found === null || found.kind === "positional" || found.kind === "generated_id" || found.selector.length > CANDIDATES.selector) return null;
+  return withoutSecrets(found.selector) === found.selector ? found.selector : null;
+};
+const platformOf = (root) =>
+  PLATFORMS.platforms.find((one) => closest(root, (node) => matches(node, one.roots.join(","))) !== null || queryDeep(root, one.roots.join(","), 1).length > 0)?.name ?? null;
 
 questions.blockerKindOf = ({ node }) => {
   const el = nodeOf(node);

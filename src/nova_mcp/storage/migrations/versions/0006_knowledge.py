@@ -61,7 +61,15 @@ def _knowledge() -> None:
         sa.Column("candidate_key", sa.Text),
         sa.Column("created_at_ms", sa.BigInteger, nullable=False),
         sa.Column("updated_at_ms", sa.BigInteger, nullable=False),
+        sa.Column("trouble", sa.Integer, nullable=False),
         sa.PrimaryKeyConstraint("entry_id", name="pk_knowledge_entry"),
+    )
+    op.create_index(
+        "ix_knowledge_entry_trouble",
+        "knowledge_entry",
+        ["trouble", "updated_at_ms"],
+        sqlite_where=sa.text("trouble > 0"),
+        postgresql_where=sa.text("trouble > 0"),
     )
     op.create_index("ix_knowledge_entry_candidate_key", "knowledge_entry", ["candidate_key"])
     op.create_index(
@@ -166,8 +174,8 @@ def _clusters() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_learning_cluster_first_day", "learning_cluster", ["first_day"])
-    op.create_index("ix_learning_cluster_host_rank", "learning_cluster", ["host", "rank"])
-    op.create_index("ix_learning_cluster_rank", "learning_cluster", ["rank"])
+    op.create_index("ix_learning_cluster_host_rank_last_at_ms", "learning_cluster", ["host", "rank", "last_at_ms"])
+    op.create_index("ix_learning_cluster_rank_last_at_ms", "learning_cluster", ["rank", "last_at_ms"])
     op.create_table(
         "learning_cluster_day",
         sa.Column("host", sa.Text, nullable=False),
