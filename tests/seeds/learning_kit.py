@@ -118,7 +118,9 @@ async def fresh_page(server: Server, tab: str, path: str = "/plain") -> Page:
     return page
 
 
-def phenomenon(stable_id: str, *signals: str, level: int = 2, selector: str | None = None, **changes: Any) -> Phenomenon:
+def phenomenon(
+    stable_id: str, *signals: str, level: int = 2, selector: str | None = None, **changes: Any
+) -> Phenomenon:
     """An entry of long ago that is recognised by selectors and presses one of them."""
     dom = tuple(Signal("dom", one) for one in signals)
     playbook = None if selector is None else Playbook("dismiss", (Action("click", selector),))

@@ -8,6 +8,7 @@ import pytest
 from learning_kit import DAY, Page, Server, fresh_page, phenomenon, serving
 from loop_kit import Shop, shop
 
+from nova_mcp.observation.model import CallRecord
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.promotion import opportunity_store
 from nova_mcp.promotion.prompter import open_on
@@ -80,9 +81,14 @@ async def asked(page: Page, path: str = "/consent") -> dict[str, Any]:
 
 
 async def resolve(page: Page, opportunity_id: str, verdict: str, **more: Any) -> dict[str, Any]:
-    return await page.server.call(
-        "learn_resolve_opportunity", opportunityId=opportunity_id, verdict=verdict, **more
-    )
+    return await page.server.call("learn_resolve_opportunity", opportunityId=opportunity_id, verdict=verdict, **more)
+
+
+async def last_resolution(page: Page) -> CallRecord:
+    found = await page.server.nova._db.read(events, EventFilter(tool="nova.learn_resolve_opportunity", limit=5000))
+    record = found.calls[-1].record
+    assert record is not None
+    return record
 
 
 async def stored(page: Page, opportunity_id: str) -> SemanticOpportunity | None:
@@ -288,8 +294,7 @@ async def test_what_another_was_asked_is_unknown(page: Page) -> None:
         assert (told["ok"], told["errorCode"], told["reasonCode"]) == (False, -32004, "learn.opportunity_not_found")
     (row,) = await page.server.rows(semantic_opportunity, semantic_opportunity.c.principal == "somebody")
     assert row["state"] == "prompted"
-    last = (await page.server.nova._db.read(events, EventFilter(limit=1))).calls[0].record
-    assert last is not None
+    last = await last_resolution(page)
     assert (last.outcome.kind, last.outcome.reason_code) == ("failed", "learn.opportunity_not_found")
 
 
@@ -317,6 +322,5 @@ async def test_unrelated_extras_are_tolerated_and_kept_nowhere(page: Page) -> No
     extras = {"scope": "x.test", "note": "a passing remark nobody keeps", "nested": {"a": [1]}}
     told = await resolve(page, prompt["opportunityId"], "unsafe", reason="r" * 500, **extras)
     assert (told["ok"], told["resolvedState"]) == (True, "dismissed")
-    last = (await page.server.nova._db.read(events, EventFilter(limit=1))).calls[0].record
-    assert last is not None
+    last = await last_resolution(page)
     assert "passing remark" not in json.dumps(last.arguments)

@@ -154,7 +154,9 @@ async def test_a_verified_action_on_a_lasting_selector_is_worth_keeping_until_it
     assert called(advice["fix"])[0] == "nova.pks_upsert"
     assert "pksAdvice" not in await page.perceive()
     await page.put(phenomenon("kept", "#offer", selector="#name"))
-    assert "pksAdvice" not in await page.perceive(agentId="third")
+    await page.call("type_selector", selector="#name", text="Eve", agentId="third")
+    told = await page.perceive(agentId="third")
+    assert [one["kind"] for one in told["pksAdvice"]] == ["reuse"]
 
 
 @pytest.mark.parametrize("tokens", [200, 400, 1200])
@@ -210,7 +212,9 @@ async def number(page: Page, stable_id: str) -> int:
 
 
 async def test_an_entry_nobody_confirmed_for_a_month_is_doubted(page: Page) -> None:
-    await page.put(phenomenon("old", "#offer", health=Health(last_confirmed_at_ms=page.server.clock.now_ms() - 31 * DAY)))
+    await page.put(
+        phenomenon("old", "#offer", health=Health(last_confirmed_at_ms=page.server.clock.now_ms() - 31 * DAY))
+    )
     await page.go("/offer")
     (told,) = (await page.perceive())["pksHealthWarnings"]
     assert (told["phenomenonId"], told["state"]) == ("old", "stale")

@@ -93,6 +93,8 @@ class Tab:
         self.structure: tuple[int, str] | None = None
         # Where the tab was before it came to this page.
         self.came_from = BLANK
+        # The document that a log-in was last seen to stand before.
+        self.login_wall_epoch: int | None = None
         # What its document was last seen to be covered with.
         self.blockers = BlockerMemory()
         # The document an agent's own script ran in: what it shows from then on proves nothing.

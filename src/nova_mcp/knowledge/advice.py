@@ -6,12 +6,12 @@ Bounded, and told once per change to each caller: repeated advice is noise that 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
 from nova_mcp.errors import Fix
 from nova_mcp.knowledge.drift import GATE
-from nova_mcp.knowledge.fingerprints import match
+from nova_mcp.knowledge.fingerprints import Sighting, match, sighting
 from nova_mcp.knowledge.health import last_30_days, staleness, state
 from nova_mcp.knowledge.model import (
     SHADOW,
@@ -152,7 +152,8 @@ def advise(scope: ScopeName, matches: Sequence[Scored], used: UsedAction | None 
     return tuple(told[:MAX_ADVICE])
 
 
-def _warning(scope: ScopeName, one: Phenomenon, now_ms: int) -> HealthWarning | None:
+def warning_of(scope: ScopeName, one: Phenomenon, now_ms: int) -> HealthWarning | None:
+    """The gravest doubt about an entry, if there is one."""
     window, now = last_30_days(one.health, now_ms), state(one.health, now_ms)
     failed = f"{window.failures} of {window.attempts} attempts failed in 30 days"
     if now == "quarantined":
@@ -170,9 +171,13 @@ def _warning(scope: ScopeName, one: Phenomenon, now_ms: int) -> HealthWarning | 
 
 def health_warnings(scope: ScopeName, entries: Iterable[Phenomenon], now_ms: int) -> tuple[HealthWarning, ...]:
     """Doubts about active entries, gravest first."""
-    found = [told for one in entries if one.may_guide and (told := _warning(scope, one, now_ms)) is not None]
-    found.sort(key=lambda one: (_WARNING_RANK[one.state], one.phenomenon_id))
-    return tuple(found[:MAX_WARNINGS])
+    found = (warning_of(scope, one, now_ms) for one in entries if one.may_guide)
+    return gravest(one for one in found if one is not None)
+
+
+def gravest(found: Iterable[HealthWarning]) -> tuple[HealthWarning, ...]:
+    ranked = sorted(found, key=lambda one: (_WARNING_RANK[one.state], one.phenomenon_id))
+    return tuple(ranked[:MAX_WARNINGS])
 
 
 _DRAWN_LATE: Final = "Its parts are drawn late and its classes are made up: wait for text, go by role, name or test id."
@@ -208,14 +213,18 @@ class Present:
 
 
 def present(entries: Sequence[Phenomenon], question: Question) -> Present:
-    matches = rank(entries, question).matches
+    observed = question.observed if isinstance(question.observed, Sighting) else sighting(question.observed)
+    question = replace(question, observed=observed)
+    # Of a long list most belongs to other pages.
+    likely = [one for one in entries if any(map(observed.holds, one.content.fingerprint.signals))]
+    matches = rank(likely, question).matches
     shadows = (
         one
-        for one in entries
+        for one in likely
         if one.level == SHADOW
         and not one.deprecated
         and context_fit(one.content.context, question.request).fits
-        and match(one.content.fingerprint, question.observed, question.request.locale).reached
+        and match(one.content.fingerprint, observed, question.request.locale).reached
     )
     return Present((*(one.phenomenon for one in matches), *shadows), matches)
 

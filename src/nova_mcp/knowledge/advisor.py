@@ -1,9 +1,9 @@
 """Remembers what each caller did and was told, so that advice comes once, and writes down how far sites have moved."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 
@@ -21,12 +21,13 @@ from nova_mcp.knowledge.advice import (
     UsedAction,
     advise,
     framework_hints,
-    health_warnings,
+    gravest,
     news,
     noted,
     present,
+    warning_of,
 )
-from nova_mcp.knowledge.drift import after_sighting, distance
+from nova_mcp.knowledge.drift import HOUR_MS, after_sighting, distance
 from nova_mcp.knowledge.fingerprints import Observed, holding, sighting
 from nova_mcp.knowledge.keeper import Known
 from nova_mcp.knowledge.live import observed_signals, wanted_of
@@ -42,6 +43,9 @@ from nova_mcp.observation.recorder import Also
 SIGHTING_MS: Final = 30_000
 REMEMBERED: Final = 4_000
 _ANY_FRAMEWORK: Final = ("salesforce",)
+
+NOTHING_TOLD: Final = Told()
+_Whose: TypeAlias = tuple[tuple[str, str], ScopeName]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -114,10 +118,14 @@ class Advisor:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told: OrderedDict[tuple[tuple[str, str], ScopeName], Told] = OrderedDict()
-        self._used: OrderedDict[tuple[tuple[str, str], ScopeName], UsedAction] = OrderedDict()
+        self._told: OrderedDict[_Whose, Told] = OrderedDict()
+        self._used: OrderedDict[_Whose, UsedAction] = OrderedDict()
         self._visits: OrderedDict[str, tuple[int, ScopeName, int]] = OrderedDict()
         self._sighted: OrderedDict[int, int] = OrderedDict()
+        self._longest: OrderedDict[_Whose, tuple[Known, Told, tuple[UsedAction | None, tuple[Shelved, ...]], Said]]
+        self._longest = OrderedDict()
+        self._doubtful: OrderedDict[ScopeName, tuple[Known, int, tuple[tuple[Phenomenon, HealthWarning], ...]]]
+        self._doubtful = OrderedDict()
         self._wanted: OrderedDict[ScopeName, tuple[Known, WantedSignals]] = OrderedDict()
 
     def used(self, owner: tuple[str, str], scope: ScopeName, selector: str, tool: str) -> None:
@@ -165,31 +173,48 @@ class Advisor:
 
     def say(self, looking: Looking, seen: SignalsSeen) -> tuple[Said, Present]:
         """What of all that holds now and is news to this caller."""
-        here, now = looking.here, looking.now_ms
-        request = Request(locale=seen.locale, route=route_of(here.url))
-        question = Question(sighting(observed_signals(seen)), request, looking.known.trust, now)
+        request = Request(locale=seen.locale, route=route_of(looking.here.url))
+        question = Question(sighting(observed_signals(seen)), request, looking.known.trust, looking.now_ms)
         found = present(looking.phenomena, question)
-        fitting = [one for one in looking.phenomena if context_fit(one.content.context, request).fits]
-        return self._said(looking, found, fitting, seen.frameworks), found
+        return self._said(looking, found, request, seen.frameworks), found
 
     def at_most(self, looking: Looking) -> Said:
         """What would be told if every entry held: nothing that is said later is longer."""
-        every = looking.phenomena
-        signals = [one for entry in every for one in entry.content.fingerprint.signals]
+        here, used = looking.here, looking.used
+        told = self._told.get((here.owner, here.scope), NOTHING_TOLD)
+        held = self._longest.get((here.owner, here.scope))
+        if held is not None and held[0] is looking.known and held[1] is told and held[2] == (used, looking.entries):
+            return held[3]
+        signals = [one for entry in looking.phenomena for one in entry.content.fingerprint.signals]
         observed = sighting(Observed(one.match, one.kind) for one in signals)
-        found = present(every, Question(observed, Request(), looking.known.trust, looking.now_ms))
-        told = self._told.get((looking.here.owner, looking.here.scope), Told())
+        found = present(looking.phenomena, Question(observed, Request(), looking.known.trust, looking.now_ms))
         reads = any(key.startswith("framework:") for key, _ in told.said)
-        return self._said(looking, found, every, () if reads else _ANY_FRAMEWORK)
+        said = self._said(looking, found, Request(), () if reads else _ANY_FRAMEWORK)
+        _put(self._longest, (here.owner, here.scope), (looking.known, told, (used, looking.entries), said))
+        return said
 
-    def _said(self, looking: Looking, found: Present, fitting: Sequence[Phenomenon], frameworks: Iterable[str]) -> Said:
+    def _said(self, looking: Looking, found: Present, request: Request, frameworks: Iterable[str]) -> Said:
         here, now = looking.here, looking.now_ms
-        told = self._told.get((here.owner, here.scope), Told())
+        told = self._told.get((here.owner, here.scope), NOTHING_TOLD)
         names, told = news(noted(found.entries, looking.proofs, now), told)
         advice, told = news(advise(here.scope, found.matches, looking.used), told)
-        doubts, told = news(health_warnings(here.scope, fitting, now), told)
+        doubts, told = news(gravest(self._doubts(looking, request)), told)
         reading, told = news(framework_hints(frameworks, looking.hints), told)
         return Said(names, advice, doubts, reading, told)
+
+    def _doubts(self, looking: Looking, request: Request) -> Iterator[HealthWarning]:
+        """Doubts about what would hold in these surroundings; they change with the entries, and slowly with time."""
+        scope, known, hour = looking.here.scope, looking.known, looking.now_ms // HOUR_MS
+        held = self._doubtful.get(scope)
+        if held is None or held[0] is not known or held[1] != hour:
+            entries = (one.kept for one in known.shelved if _told_of(one) and isinstance(one.kept, Phenomenon))
+            pairs = ((one, warning_of(scope, one, looking.now_ms)) for one in entries if one.may_guide)
+            held = known, hour, tuple((one, doubt) for one, doubt in pairs if doubt is not None)
+            _put(self._doubtful, scope, held)
+        names = {one.stable_id for one in looking.entries} if held[2] else ()
+        for one, doubt in held[2]:
+            if one.stable_id in names and context_fit(one.content.context, request).fits:
+                yield doubt
 
     def told(self, here: Here, told: Told) -> None:
         """The caller gets this answer."""

@@ -40,6 +40,10 @@ class ContextFit:
         return not self.mismatches
 
 
+_ANYWHERE: Final = Context()
+_FITS: Final = ContextFit(0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """An entry with what speaks for it."""
@@ -85,6 +89,8 @@ def _same(one: str, other: str) -> bool:
 
 def context_fit(context: Context, request: Request) -> ContextFit:
     """A quarter for each condition that is set and met; one that is missed rules the entry out."""
+    if context == _ANYWHERE:
+        return _FITS
     verdicts: dict[str, bool | None] = {
         "device": None if context.device is None or request.device is None else _same(context.device, request.device),
         "locale": None

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from nova_mcp.browser.blocker_rules import BlockerKind
-from nova_mcp.browser.elements import fingerprint_id, looks_generated, selector_class
+from nova_mcp.browser.elements import selector_class
 from nova_mcp.browser.runtime import Browser
-from nova_mcp.browser.seen import SeenElement
 from nova_mcp.browser.tab import Tab
 from nova_mcp.journal.observing import digest
 from nova_mcp.knowledge.model import Problem, ScopeName
@@ -21,13 +20,13 @@ from nova_mcp.promotion.learning import Learning
 from nova_mcp.promotion.prompter import Asking
 from nova_mcp.promotion.semantic import Moment
 from nova_mcp.redaction import redact_selector
+from nova_mcp.tools.learning_notes import lasting_selector
 from nova_mcp.tools.spec import compact
 from nova_mcp.urls import page_origin
 
 ACTS: Final = frozenset({"act", "commit"})
 _ASKED_ABOUT: Final = frozenset({"consent", "login_wall"})
 _CLICKS: Final = frozenset({"nova.click_selector"})
-_NAMELESS: Final = "layer"
 
 
 @dataclass(slots=True)
@@ -90,19 +89,19 @@ class Lessons:
     def _moments(self, envelope: Envelope, ending: Ending, tab: Tab, origin: str) -> tuple[Moment, ...]:
         if envelope.effect not in ACTS:
             return ()
-        found = [self._layer(envelope, kind, element, origin) for kind, element in _met(envelope, ending, tab).items()]
+        found = [self._layer(envelope, kind, layer, origin) for kind, layer in _met(envelope, ending, tab).items()]
         repeated = self._repeated(envelope, origin)
         return tuple(found if repeated is None else [*found, repeated])
 
-    def _layer(self, envelope: Envelope, kind: str, element: SeenElement | None, origin: str) -> Moment:
-        named = _NAMELESS if element is None else fingerprint_id(element.facts)
-        pressed = envelope.evidence.selector if envelope.evidence.action_dispatched else None
+    def _layer(self, envelope: Envelope, kind: str, layer: str, origin: str) -> Moment:
+        evidence, kept = envelope.evidence, self._kept(envelope, layer)
+        pressed = evidence.selector if evidence.signals.layer == kind else None
         return Moment(
             origin,
-            digest("layer", kind, named)[:16],
+            digest("layer", kind, kept)[:16],
             (cast(BlockerKind, kind),),
             selector=None if pressed is None else self._kept(envelope, pressed),
-            layer=self._kept(envelope, _selector_of(element)),
+            layer=kept,
             tool=envelope.tool_name,
         )
 
@@ -136,28 +135,18 @@ class Lessons:
         return scope, self._kept(envelope, evidence.selector)
 
 
-def _met(envelope: Envelope, ending: Ending, tab: Tab) -> dict[str, SeenElement | None]:
-    """The layers an action came across: those it pressed in or beside, and the one that kept it from acting."""
-    met = {kind: element for kind, element in envelope.evidence.layers.items() if kind in _ASKED_ABOUT}
-    if isinstance(ending, Failed):
+def _met(envelope: Envelope, ending: Ending, tab: Tab) -> dict[str, str]:
+    """The layers an action came across: those it pressed in or beside, and those that kept it from acting."""
+    met = dict(envelope.evidence.layers)
+    if isinstance(ending, Failed) and ending.error.reason_code == "action.obstructed":
         by = ending.error.details.get("obstructedBy")
         kind = by.get("blockerKind") if isinstance(by, Mapping) else None
-        known = {layer.kind: layer.element for layer in tab.blockers.on(tab.page_epoch)}
-        if isinstance(kind, str) and kind in _ASKED_ABOUT:
-            met.setdefault(kind, known.get(kind))
-    return met
-
-
-def _selector_of(element: SeenElement | None) -> str:
-    """A selector of a layer that lasts, if it has an anchor that people wrote."""
-    if element is None or element.facts.frame:
-        return ""
-    facts = element.facts
-    if facts.id and facts.id.isascii() and facts.id.replace("-", "").replace("_", "").isalnum():
-        return "" if looks_generated(facts.id) or facts.id[0].isdigit() else f"#{facts.id}"
-    if facts.testid and '"' not in facts.testid and "\\" not in facts.testid:
-        return f'[data-testid="{facts.testid}"]'
-    return ""
+        known = {layer.kind: lasting_selector(layer.element) for layer in tab.blockers.on(tab.page_epoch)}
+        if isinstance(kind, str):
+            met.setdefault(kind, known.get(kind, ""))
+        elif tab.login_wall_epoch == tab.page_epoch:
+            met.setdefault("login_wall", "")
+    return {kind: selector for kind, selector in met.items() if kind in _ASKED_ABOUT}
 
 
 def with_lessons(answer: Answer, lesson: Lesson) -> Answer:

@@ -87,10 +87,13 @@ class PromotionKeeper:
 
     # -- telling
 
+    def since(self, asked_ms: int | None) -> int:
+        """From when on the log is told: the last week unless a beginning was asked for."""
+        return max(0, self._clock.now_ms() - FEEDBACK_DAYS * DAY_MS) if asked_ms is None else asked_ms
+
     async def feedback(self, scope: ScopeName | None, since_ms: int | None, limit: int) -> list[LearningEvent]:
-        """The promotion log of one site or all, newest first; without a beginning that of the last week."""
-        since = self._clock.now_ms() - FEEDBACK_DAYS * DAY_MS if since_ms is None else since_ms
-        return await self._db.read(event_store.events, scope, since, limit)
+        """The promotion log of one site or all, newest first."""
+        return await self._db.read(event_store.events, scope, self.since(since_ms), limit)
 
     async def explain(
         self, scope: ScopeName, stable_id: str, signals: Sequence[str] | None = None

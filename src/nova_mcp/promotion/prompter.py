@@ -71,8 +71,7 @@ class Asking:
             after, self.summary = left(held, self.origin)
         else:
             seen = [one for moment in self.moments for one in detected(moment, now)]
-            fresh = {one.opportunity_id for one in seen} - {one.opportunity_id for one in held}
-            if fresh:
+            if fresh := {one.opportunity_id for one in seen} - {one.opportunity_id for one in held}:
                 entries = knowledge_store.entries(conn, site)
                 seen = [one for one in seen if one.opportunity_id not in fresh or not _covered(one, entries)]
             asked = answered(held, seen, self.origin, now)

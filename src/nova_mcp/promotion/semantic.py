@@ -167,7 +167,10 @@ def answered(
 
     What was closed stays closed, however often it is met again.
     """
-    met = {one.opportunity_id: one for one in seen}
+    layers = (one for one in held if one.origin == origin and one.kind != "risky_repeat")
+    asked: dict[SemanticKind, SemanticOpportunity] = {one.kind: one for one in layers}
+    # A layer may be met from several sides, and looks different from each.
+    met = {one.opportunity_id: one for one in (asked.get(one.kind, one) for one in seen)}
     after = {**met, **{one.opportunity_id: one for one in held}}
     moved = [_passed(one, now_ms, met=name in met) for name, one in after.items() if one.origin == origin]
     asking = [prompt for _, prompt in moved if prompt is not None]

@@ -12,7 +12,6 @@ Progress = Callable[[float, float | None, str], Awaitable[None]]
 
 if TYPE_CHECKING:
     from nova_mcp.browser.runtime import Browser
-    from nova_mcp.browser.seen import SeenElement
     from nova_mcp.browser.targets import Tab
     from nova_mcp.facts.keeper import FactKeeper
     from nova_mcp.journal.keeper import Journal
@@ -46,8 +45,8 @@ class Evidence:
     task_id: str | None = None
     # What learning may draw from the call.
     signals: Signals = field(default_factory=Signals)
-    # Layers over the page that an action came across, by kind, with the element of each where it is known.
-    layers: "dict[str, SeenElement | None]" = field(default_factory=dict)
+    # Layers over the page that an action came across, by kind, each with a selector that lasts where it has one.
+    layers: dict[str, str] = field(default_factory=dict)
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)

@@ -66,10 +66,6 @@ def touched(ctx: ToolContext, scene: Scene) -> None:
     evidence.input_is_harmless = not (scene.prepared.secret or is_card_number(scene.text or ""))
     evidence.flags.add("mutation_attempted")
     note_scene(ctx, scene)
-    for layer in scene.tab.blockers.on(scene.tab.page_epoch):
-        evidence.layers.setdefault(layer.kind, layer.element)
-    if scene.prepared.layer is not None:
-        evidence.layers.setdefault(scene.prepared.layer.kind, None)
 
 
 class Preparing(RefusesCommits):

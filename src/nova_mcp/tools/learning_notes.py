@@ -1,13 +1,16 @@
 """What an acting call leaves for learning: where it came from, how the page was built, which layer it answered."""
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from nova_mcp.browser.acting import Scene
 from nova_mcp.browser.blocker_rules import Label
+from nova_mcp.browser.elements import looks_generated
 from nova_mcp.browser.locate import LayerAt
+from nova_mcp.browser.seen import SeenElement
 from nova_mcp.knowledge.model import Polarity
 from nova_mcp.knowledge.platforms import built_in
 from nova_mcp.tools.context import ToolContext
@@ -15,6 +18,8 @@ from nova_mcp.urls import normalize_url, route_key
 
 # A page that nothing led to was opened by its address.
 OPENED: Final = "_opened"
+_PLAIN_ID: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+_PLAIN_VALUE: Final = re.compile(r"[^\"\\\x00-\x1f]+")
 _POLARITIES: Final[Mapping[Label, Polarity]] = {
     "accept": "accept",
     "reject": "reject",
@@ -38,6 +43,28 @@ def note_scene(ctx: ToolContext, scene: Scene) -> None:
     )
     if ctx.evidence.selector is None and layer is not None:
         ctx.evidence.selector = layer.control
+    if layer is not None:
+        ctx.evidence.layers[layer.kind] = layer.root or ""
+    note_layers(ctx)
+
+
+def note_layers(ctx: ToolContext) -> None:
+    """What is known to lie over the page while something is done to it."""
+    tab = ctx.tab
+    for one in tab.blockers.on(tab.page_epoch):
+        ctx.evidence.layers.setdefault(one.kind, lasting_selector(one.element))
+    if tab.login_wall_epoch == tab.page_epoch:
+        ctx.evidence.layers.setdefault("login_wall", "")
+
+
+def lasting_selector(element: SeenElement | None) -> str:
+    """A selector that an element is known by on another visit, if people gave it an anchor."""
+    if element is None or element.facts.frame:
+        return ""
+    facts = element.facts
+    if _PLAIN_ID.fullmatch(facts.id):
+        return "" if looks_generated(facts.id) else f"#{facts.id}"
+    return f'[data-testid="{facts.testid}"]' if _PLAIN_VALUE.fullmatch(facts.testid) else ""
 
 
 def _known_by(layer: LayerAt) -> tuple[tuple[str, str, str | None], ...]:

@@ -132,6 +132,8 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     if p.scope is None and report.structure_hash:
         ctx.evidence.signals = Signals(structure=report.structure_hash)
         tab.structure = report.page_epoch, report.structure_hash
+    if report.auth is not None:
+        tab.login_wall_epoch = report.page_epoch if report.auth.login_wall_visible else None
     sends = any(one.kind == "send" for one in report.commit_points)
     sighted = note_page(ctx, report.page, report.auth, sends=sends)
     if tab.url != looked_from:

@@ -73,6 +73,7 @@ const makeOccurs = () => {
   const exact = compatMode(DOC) === "CSS1Compat";
   return (selector) => {
     if (selector.trim().startsWith("text=")) return mentioned(selector);
+    if (isPlainId(selector)) return byId(DOC, selector.slice(1)) !== null || !exact;
     const needs = exact ? needsOf(selector) : null;
     if (needs === null) return true;
     if (!needs.ids.every((id) => byId(DOC, id) !== null) || !needs.classes.every((name) => has("class", name))) return false;
@@ -130,8 +131,8 @@ const tailPieces = (body, known, deadline) => {
 };
 
 const foldedSign = (text) =>
-  (PLAIN_LETTERS.test(text) ? text.toLowerCase() : text.toWellFormed().normalize("NFKC").toLowerCase().replace(/ß/g, "ss").replace(/ς/g, "σ")).replace(/\s+/gu, " ");
-const tight = (text) => text.replace(/[\s\u0001]+/gu, "");
+  (PLAIN_LETTERS.test(text) ? text.toLowerCase() : text.toWellFormed().normalize("NFKC").toLowerCase().replace(/ß/g, "ss").replace(/ς/g, "σ")).replace(/\s+/g, " ");
+const tight = (text) => text.replace(/[\s\u0001]+/g, "");
 
 const signPattern = (wanted) => {
   const escape = (sign) => sign.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
@@ -151,10 +152,10 @@ const makeTriples = (text) => {
 };
 
 // A text holds when every piece of one place where it stands can be seen.
-const makeShows = (read) => {
+const makeShows = (read, many) => {
   const page = foldedSign(read.pieces.map(([, text]) => text).join(BORDER));
   const packed = tight(page);
-  const maybe = makeTriples(packed);
+  const maybe = many ? makeTriples(packed) : () => true;
   const seen = new Map();
   const isSeen = (index) => {
     if (!seen.has(index)) {
@@ -291,8 +292,8 @@ const wantedText = (list, most) => list.slice(0, most).map((text) => String(text
 
 questions.knowledgeSignals = ({ dom = [], text = [], vendors = [], millis }) => {
   const deadline = now() + patience(millis, SIGNAL.millis);
-  const occurs = makeOccurs();
   const selectors = wantedText(dom, SIGNAL.dom);
+  const occurs = makeOccurs();
   const found = resolveMany(selectors.filter(occurs), deadline);
   const [shown, unread] = [[], []];
   selectors.forEach((selector, index) => {
@@ -302,7 +303,7 @@ questions.knowledgeSignals = ({ dom = [], text = [], vendors = [], millis }) => 
   });
   const texts = wantedText(text, SIGNAL.text);
   const read = texts.length === 0 ? { whole: true } : textPieces(deadline);
-  const shows = texts.length === 0 ? null : makeShows(read);
+  const shows = texts.length === 0 ? null : makeShows(read, texts.length > 8);
   const hosts = scriptHosts();
   const there = (vendor) => vendor.hosts.some((host) => servedBy(hosts, host)) || vendor.marks.some((css) => marksHold(css, occurs));
   const root = documentElement(DOC);

@@ -1,0 +1,147 @@
+"""Why an entry of knowledge stands at its level, and what would move it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import Field, model_validator
+
+from nova_mcp.errors import Fix, NotFound
+from nova_mcp.knowledge.fingerprints import Match
+from nova_mcp.knowledge.model import Level, SignalKind
+from nova_mcp.promotion.keeper import Explained, Unknown
+from nova_mcp.promotion.model import TransitionKind
+from nova_mcp.promotion.standing import entry_of
+from nova_mcp.promotion.wording import number
+from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.promoting import NO_ZERO, EntryId, GatePart, ScopeText
+from nova_mcp.tools.scopes import parsed_scope
+from nova_mcp.tools.spec import AgentParams, Part, Result, tool
+
+MAX_SIGNALS: Final = 64
+_ALIASES: Final = {"stable_id": "stableId", "observed_signals": "observedSignals"}
+
+
+class ExplainParams(AgentParams):
+    scope: ScopeText
+    stable_id: EntryId
+    observed_signals: list[Annotated[str, Field(min_length=1, max_length=512, pattern=NO_ZERO)]] | None = Field(
+        None, max_length=MAX_SIGNALS, description="kind:match, or a bare match of any kind"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_name(cls, given: Any) -> Any:
+        """Both spellings of a name are taken; they may not say different things."""
+        if not isinstance(given, Mapping):
+            return given
+        named = dict(given)
+        for alias, name in _ALIASES.items():
+            if alias in named:
+                value = named.pop(alias)
+                if name in named and named[name] != value:
+                    raise ValueError(f"{name} and {alias} differ; send {name} alone")
+                named[name] = value
+        return named
+
+
+class PhenomenonPart(Part):
+    stable_id: str
+    type: str
+    level: Level
+    deprecated: bool
+
+
+class ExplainPart(Part):
+    transition: TransitionKind
+    summary: str
+    gates: list[GatePart]
+    remediation: list[str]
+
+
+class SignalPart(Part):
+    kind: SignalKind
+    match: str
+    weight: float
+    applicable: bool
+    matched: bool
+
+
+class MatchPart(Part):
+    confidence: float
+    min_confidence: float
+    signals: list[SignalPart]
+
+    def line(self) -> str:
+        hits = sum(one.matched for one in self.signals)
+        told = f"{hits} of {len(self.signals)} signals"
+        return f"match {number(self.confidence)}, needs {number(self.min_confidence)} ({told})"
+
+
+class ExplainResult(Result):
+    scope: str
+    phenomenon: PhenomenonPart
+    explain: ExplainPart
+    match: MatchPart | None
+
+    def text(self) -> str:
+        lines = [f"{self.scope} {self.phenomenon.stable_id}: {self.explain.summary}"]
+        lines += [one.line() for one in self.explain.gates]
+        lines += [] if self.match is None else [self.match.line()]
+        return "\n".join([*lines, *(f"Next: {one}" for one in self.explain.remediation)])
+
+
+@tool(title="Explain an entry's level", effect="read", bundles=("pks_learning",), target="none")
+async def explain(ctx: ToolContext, p: ExplainParams) -> ExplainResult:
+    """Why an entry stands at its level, which gates pass or fail, what would help, and how far given signals match."""
+    scope = parsed_scope(p.scope)
+    match await ctx.learning.promotion.explain(scope, p.stable_id, p.observed_signals):
+        case Unknown(scope_known=False):
+            raise NotFound(
+                "pks.scope_not_found",
+                f"Nothing is known of {scope}.",
+                "nova.pks_list shows the sites that something is known of.",
+                fix=Fix("nova.pks_list", {}),
+            )
+        case Unknown():
+            raise NotFound(
+                "pks.phenomenon_not_found",
+                f"{scope} has no entry with that id.",
+                "nova.pks_get lists its entries.",
+                fix=Fix("nova.pks_get", {"scope": scope}),
+            )
+        case Explained() as told:
+            return _explained(told)
+
+
+def _explained(told: Explained) -> ExplainResult:
+    entry, why = entry_of(told.shelved), told.explanation
+    return ExplainResult(
+        scope=entry.host,
+        phenomenon=PhenomenonPart(
+            stable_id=entry.stable_id, type=entry.phenomenon_type, level=entry.level, deprecated=entry.deprecated
+        ),
+        explain=ExplainPart(
+            transition=why.transition,
+            summary=why.summary,
+            gates=[GatePart.of(gate) for gate in why.gates],
+            remediation=list(why.remediation),
+        ),
+        match=None if told.match is None else _match(told.match),
+    )
+
+
+def _match(match: Match) -> MatchPart:
+    return MatchPart(
+        confidence=round(match.confidence, 4),
+        min_confidence=match.min_confidence,
+        signals=[
+            SignalPart(
+                kind=one.signal.kind,
+                match=one.signal.match,
+                weight=one.weight,
+                applicable=one.applicable,
+                matched=one.matched,
+            )
+            for one in match.signals
+        ],
+    )
