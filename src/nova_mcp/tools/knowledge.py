@@ -157,7 +157,7 @@ class SitePart(Part):
     shadow: int
     candidate: int
     deprecated: int
-    avg_success_rate30d: float | None
+    avg_success_rate30d: float | None = Field(alias="avgSuccessRate30d")
     types: list[PhenomenonType]
     trust: Trust
     service_categories: list[str]
