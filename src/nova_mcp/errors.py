@@ -226,17 +226,16 @@ class PolicyDenied(NovaError):
             "upload.path_not_allowed",
             "blockers.needs_human",
             "blockers.repeat_suppressed",
-            "pks.kill_switch",
             "pks.builtin_platform",
         }
     )
 
 
 class Killed(PolicyDenied):
-    """The operator has switched commits off, everywhere or on this site."""
+    """The operator has switched commits, or applying what was learned, off: everywhere or on this site."""
 
     gate_id = "safety.kill_switch"
-    reasons = frozenset({"guarded_commit.kill_switch_global", "guarded_commit.kill_switch_domain"})
+    reasons = frozenset({"guarded_commit.kill_switch_global", "guarded_commit.kill_switch_domain", "pks.kill_switch"})
 
 
 class CapabilityMissing(PolicyDenied):

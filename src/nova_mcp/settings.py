@@ -64,6 +64,8 @@ class GateSettings(Section):
     perceive_first: GateMode = "warn"
     overlay_detected: GateMode = "shadow_block"
     shared_agent_id: GateMode = "warn"
+    # Whether an entry that has moved away from what was learned may still be applied.
+    apply_drift: Literal["warn", "refuse"] = "refuse"
     low_disk_mb: int = Field(500, ge=0)
     critical_disk_mb: int = Field(50, ge=0)
     # What policies.toml demands; without that file it demands nothing.

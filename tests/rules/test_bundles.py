@@ -27,8 +27,7 @@ CONTRACT = {
 NOT_YET = frozenset(
     {"get_instructions", "coverage_scan"}
     | {"learn_suggest", "learn_generate", "learn_resolve_opportunity"}
-    | {"revalidate", "pks_get", "pks_match", "pks_list", "pks_upsert", "pks_patch", "pks_deprecate", "pks_upsert_hint"}
-    | {"pks_platform_list", "pks_platform_get", "pks_platform_seed", "phenomenon_apply", "telemetry_report"}
+    | {"revalidate"}
 )
 
 

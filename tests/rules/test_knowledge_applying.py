@@ -19,6 +19,7 @@ from nova_mcp.knowledge.applying import (
     choose,
     plan,
     still_looks_like,
+    worked,
 )
 from nova_mcp.knowledge.fingerprints import match, told
 from nova_mcp.knowledge.model import Action, Content, ElementPrint, Fingerprint, Health, Phenomenon, Playbook, Signal
@@ -158,10 +159,37 @@ def test_consent_is_never_given_whatever_was_declared():
 
 
 def test_a_commit_point_needs_a_contract():
-    step = Step(0, Action("click", "#no"))
+    step = Step(0, Action("click", "#no", element=ElementPrint("button", text="Pay")))
     target = LiveTarget(ElementPrint("button", text="Pay"), commit=CommitPoint("payment", 'says "pay"', "x"))
     assert before_step(step, target, "custom", has_contract=False).code == "guarded_commit.missing_contract"
     assert before_step(step, target, "custom", has_contract=True) is None
+
+
+@pytest.mark.parametrize(
+    ("polarity", "label", "pressed"),
+    [("reject", "Reject all", True), ("reject", "Read more", False), (None, "Reject all", False)],
+)
+def test_without_a_print_only_a_control_that_says_what_it_should_is_pressed(polarity, label, pressed):
+    step = Step(0, Action("click", "#no", polarity=polarity))
+    target = LiveTarget(ElementPrint("button", text=label), ControlFacts((label,)))
+    problem = before_step(step, target, "modal", has_contract=True)
+    assert (problem is None) is pressed
+    assert pressed or problem.code == "pks.element_changed"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ((False,), (True,), True),
+        ((None,), (True,), True),
+        ((True, False), (True, True), True),
+        ((True,), (True,), False),
+        ((False,), (None,), False),
+        ((), (), False),
+    ],
+)
+def test_a_result_counts_only_as_news(before, after, expected):
+    assert worked(before, after) is expected
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from nova_mcp.tools.spec import ToolSpec
 
 CATALOGUE = load_catalogue()
 
+_SIGNAL = {"kind": "dom", "match": "#bar"}
 # The smallest call of every tool; a tool that is missing here fails the first test below.
 SMALLEST: dict[str, dict[str, Any]] = {
     "ask_human": {"why": "log in"},
@@ -23,6 +24,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "dismiss_blockers": {},
     "click_selector": {"selector": "#go"},
     "eval": {"expression": "1"},
+    "explain": {"scope": "shop.test", "stableId": "lcj_1"},
     "extract_table": {},
     "file_upload": {"selector": "#file", "paths": ["a.txt"]},
     "forward": {},
@@ -34,6 +36,8 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "guarded_switch_sandbox": {"workspace": "x"},
     "hover": {"selector": "#go"},
     "input_key": {"key": "Enter"},
+    "learn_feedback": {},
+    "learn_promote": {"scope": "shop.test"},
     "memory_add_candidate": {"targetId": "tab_1", "component": "consent", "claim": "It closes."},
     "memory_stats": {},
     "navigate": {"url": "http://127.0.0.1/"},
@@ -43,6 +47,16 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "page_info": {},
     "perceive": {},
     "perceive_snapshot_query": {"perceptionId": "tab_1.p1"},
+    "pks_deprecate": {"scope": "a.example", "phenomenonId": "p", "reason": "gone"},
+    "pks_get": {"scope": "a.example"},
+    "pks_list": {},
+    "pks_match": {},
+    "pks_patch": {"scope": "a.example", "phenomenonId": "p", "patch": {"deprecated": False}},
+    "pks_platform_get": {"stableId": "onetrust"},
+    "pks_platform_list": {},
+    "pks_platform_seed": {"stableId": "acme", "displayName": "Acme"},
+    "pks_upsert": {"scope": "a.example", "phenomenon": {"type": "custom", "fingerprint": {"signals": [_SIGNAL]}}},
+    "pks_upsert_hint": {"scope": "a.example", "domainHint": {"kind": "noise_region", "selectors": ["#ad"]}},
     "read_text": {},
     "reload": {},
     "run_sequence": {"steps": [{"tool": "nova.perceive"}]},
@@ -57,6 +71,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "tab_new": {},
     "tab_release": {},
     "tabs": {},
+    "telemetry_report": {"scope": "a.example", "phenomenonId": "p", "outcome": "success"},
     "tools_bundle": {},
     "type_selector": {"selector": "#name", "text": "x"},
     "type_selector_secret": {"selector": "#name", "secretName": "shop"},

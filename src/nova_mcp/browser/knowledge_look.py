@@ -245,3 +245,26 @@ def _print(raw: Answer) -> PrintSeen:
         shape=raw["shape"],
         place=None if place is None else (place[0], place[1]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ArmedSeen:
+    """The very element that is about to be acted on."""
+
+    seen: PrintSeen
+    control: ControlFacts
+
+
+async def armed(tab: "Tab", frame_id: str | None = None) -> ArmedSeen | None:
+    """What the element looks like that an action is prepared for; None when it has left the page.
+
+    Asked of one document only: another one has nothing that was prepared.
+    """
+    told = answer(await tab.channel.ask("knowledgeArmed", {}, frame_id=frame_id))
+    return None if told.get("lost") else ArmedSeen(_print(told["print"]), _control(told["control"]))
+
+
+async def covered_share(tab: "Tab") -> float | None:
+    """Which part of the window lies under layers that are not the page itself; None when there is no window to see."""
+    raw, _ = await on_one_document(tab, lambda: tab.channel.ask("knowledgeCovered", {}))
+    return raw if isinstance(raw, int | float) else None

@@ -196,6 +196,8 @@ def _observed(record: CallRecord) -> Iterator[Observation]:
         yield from _dismissal(record)
     elif name in _TEACHING or name.startswith("guarded_"):
         yield from _action(record)
+        if name == "phenomenon_apply":
+            yield from _dismissal(record)
     if signals.drift is not None:
         yield _touching(record, Observation("selector_drift", -1, 2 if signals.drift == "hard" else 1))
     if signals.telemetry is not None:
@@ -239,8 +241,8 @@ def _dismissal(record: CallRecord) -> Iterator[Observation]:
         return
     outcome = _DIRECTIONS[record.signals.label]
     seen = _touching(record, Observation("blocker_dismissed", outcome))
-    # Which control was pressed last says less about a layer than what kind of layer it is.
-    key = candidate_key(host, "blocker", layers[0])
+    # Which control was pressed last says less about a layer than what kind of layer it is; an entry says more.
+    key = None if seen.target_stable_id is not None else candidate_key(host, "blocker", layers[0])
     yield replace(seen, candidate_key=key, payload={**seen.payload, "layers": list(layers)})
 
 

@@ -118,6 +118,9 @@ def _contents(phenomenon: Phenomenon, wish: Wish) -> Problem | None:
     for action in playbook.actions:
         if action.value_source == "agent_supplied" and action.value_name not in wish.values:
             return Problem("pks.value_required", f'values must hold "{action.value_name}".')
+        if action.value_source == "user_prompt" and action.value_name not in wish.values:
+            told = f'"{action.value_name}" is for a person to say: ask your user and give the answer in values.'
+            return Problem("pks.value_required", told)
     return None
 
 
@@ -171,20 +174,34 @@ def still_looks_like(learned: ElementPrint, seen: ElementPrint) -> Likeness | No
     return found if not kept or max(kept) >= _KEPT else None
 
 
+def _says_what_it_should(action: Action, control: ControlFacts) -> bool:
+    """For templates, which were written without a page: the control itself has to say what pressing it decides."""
+    return action.polarity in ("reject", "manage") and label_for(control, "consent") == action.polarity
+
+
 def before_step(step: Step, target: LiveTarget, kind: PhenomenonType, *, has_contract: bool) -> Problem | None:
     """The last look before a step touches the page; None when it may."""
     action = step.action
     if action.element is not None and still_looks_like(action.element, target.seen) is None:
         told = f"Step {step.index + 1} would meet another element than the one it was learned on."
         return Problem("pks.element_changed", told)
-    if kind == "consent_cmp" and label_for(target.control, "consent") == "accept":
+    decides = kind == "consent_cmp" or action.polarity is not None
+    if decides and label_for(target.control, "consent") == "accept":
         return Problem("pks.accept_refused", "This control gives consent; Nova never does.")
     if target.commit is not None and not has_contract:
         told = f"Step {step.index + 1} {target.commit.why}; say what should come of it with a contract."
         return Problem("guarded_commit.missing_contract", told)
+    if action.element is None and not _says_what_it_should(action, target.control):
+        told = f"Nobody has noted what the element of step {step.index + 1} looked like, so it can't be told apart."
+        return Problem("pks.element_changed", told)
     return None
 
 
 def all_proven(results: Sequence[bool | None]) -> bool:
     """A playbook has worked only if every verify step passed; without any, nothing is proven."""
     return bool(results) and all(one is True for one in results)
+
+
+def worked(before: Sequence[bool | None], after: Sequence[bool | None]) -> bool:
+    """Whether the playbook has brought its result about; one that stood before anything was done proves nothing."""
+    return all_proven(after) and not all_proven(before)

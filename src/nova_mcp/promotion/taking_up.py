@@ -1,19 +1,15 @@
 """Jobs that follow a commit: candidates of a release become drafts, and an entry that it carries is stored."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from sqlalchemy import Connection, select
 
 from nova_mcp.journal import worker
 from nova_mcp.journal.candidates import Candidate
-from nova_mcp.journal.model import JobType
 from nova_mcp.journal.outbox_store import Job
 from nova_mcp.journal.statistics_tables import learning_proposal
-from nova_mcp.journal.worker import Handler
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import Problem, ScopeName
+from nova_mcp.knowledge.model import Problem
 from nova_mcp.knowledge.scopes import scope_of
 from nova_mcp.promotion import drafting, opportunity_store, trace_store
 from nova_mcp.promotion.drafting import Looks

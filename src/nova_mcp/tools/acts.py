@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, replace
 from pydantic import Field
 
 from nova_mcp.browser.acting import Acted, Manner
-from nova_mcp.browser.action_report import ActionReport, EffectRequest, Judgement
+from nova_mcp.browser.action_report import ActionReport, Judgement
 from nova_mcp.browser.lines import one_line, quoted
 from nova_mcp.errors import Precondition
 from nova_mcp.observation.model import Json
 from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.effects import request_seen
 from nova_mcp.tools.groups import ActParams, ContractParams, DialogParams, LeadingParams, OutputDetail
 from nova_mcp.tools.guarding import CallGuard, Wish
 from nova_mcp.tools.results import ActResult, DialogSeen, EffectSeen, RequestSeen
@@ -177,11 +178,6 @@ def _note(ctx: ToolContext, report: ActionReport, *, commits: bool) -> None:
         evidence.flags.add("navigation_committed")
 
 
-def _request(one: EffectRequest) -> RequestSeen:
-    status = one.status if isinstance(one.status, int) else None
-    return RequestSeen(method=one.method, path=one.path, status=status, pending=one.status == "pending")
-
-
 def _effect(report: ActionReport, detail: OutputDetail) -> EffectSeen:
     effect = report.effect
     full = detail == "full"
@@ -189,7 +185,7 @@ def _effect(report: ActionReport, detail: OutputDetail) -> EffectSeen:
         observed=effect.observed,
         channels=list(effect.channels),
         new_text=list(effect.new_text if full else effect.new_text[:COMPACT_TEXTS]),
-        requests=[_request(one) for one in (effect.requests if full else effect.requests[:COMPACT_REQUESTS])],
+        requests=[request_seen(one) for one in (effect.requests if full else effect.requests[:COMPACT_REQUESTS])],
         window_ms=effect.window_ms,
     )
 

@@ -7,7 +7,6 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from nova_mcp.browser.action_report import ActionReport, EffectRequest
 from nova_mcp.browser.blocker_rules import (
     Attempt,
     Blocker,
@@ -24,14 +23,14 @@ from nova_mcp.browser.rules import origin_path
 from nova_mcp.errors import Fix, PolicyDenied
 from nova_mcp.observation.model import Json, LearningLabel, Signals
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.effects import DISPATCH_PROOFS, merged_effect
 from nova_mcp.tools.guarding import touched
 from nova_mcp.tools.learning_notes import lasting_selector
-from nova_mcp.tools.results import ActResult, DialogSeen, DispatchProof, EffectSeen, RequestSeen
+from nova_mcp.tools.results import ActResult, DialogSeen
 from nova_mcp.tools.spec import Part, TargetParams, tool
 
 _LOOK_MS: Final = 8000
 _ASKED_OF_PEOPLE: Final[Mapping[BlockerKind, str]] = {"challenge": "captcha", "login_wall": "login"}
-_PROOFS: Final[tuple[DispatchProof, ...]] = ("event", "host", "assumed", "none")
 _SHOWN: Final = 3
 
 
@@ -128,7 +127,7 @@ def _signals(noted: Signals, done: Dismissal, verdict: Verdict) -> Signals:
     label: LearningLabel = "success" if verdict.verified else "failure" if failed else "sighting"
     # Only what went away by one press can be repeated by one.
     method = done.actions[0].method if len(done.actions) == 1 and len(done.reports) == 1 else None
-    observed = _effect(done.reports).observed
+    observed = merged_effect(done.reports).observed
     return replace(noted, label=label, effect_observed=observed, layers=done.kinds, method=method)
 
 
@@ -187,8 +186,8 @@ def _answer(ctx: ToolContext, done: Dismissal, verdict: Verdict, left: Sequence[
         retryable=verdict.status != "ok" and verdict.retry_advice == "safe_to_retry",
         retry_advice=verdict.retry_advice,
         action_dispatched=bool(ctx.evidence.action_dispatched),
-        dispatch_proof=min(sent, key=_PROOFS.index, default="none"),
-        effect=_effect(reports),
+        dispatch_proof=min(sent, key=DISPATCH_PROOFS.index, default="none"),
+        effect=merged_effect(reports),
         verify_state="verified" if verdict.verified else "uncertain",
         rev=tab.rev,
         dialogs=[DialogSeen(type=d.type, message=d.message, answer=d.answer) for r in reports for d in r.dialogs],
@@ -201,26 +200,6 @@ def _answer(ctx: ToolContext, done: Dismissal, verdict: Verdict, left: Sequence[
         actions=[BlockerAction(method=one.method, name=one.name) for one in done.actions],
         consent_choice=tally.choice,
     )
-
-
-def _effect(reports: Sequence[ActionReport]) -> EffectSeen:
-    """Everything that was seen to happen, of all that was pressed."""
-    seen = [report.effect.observed for report in reports]
-    channels = dict.fromkeys(channel for report in reports for channel in report.effect.channels)
-    texts = dict.fromkeys(text for report in reports for text in report.effect.new_text)
-    requests = [request for report in reports for request in report.effect.requests]
-    return EffectSeen(
-        observed=True if True in seen else None if None in seen else False,
-        channels=list(channels),
-        new_text=list(texts)[:_SHOWN],
-        requests=[_request(one) for one in requests[:5]],
-        window_ms=sum(report.effect.window_ms for report in reports),
-    )
-
-
-def _request(one: EffectRequest) -> RequestSeen:
-    status = one.status if isinstance(one.status, int) else None
-    return RequestSeen(method=one.method, path=one.path, status=status, pending=one.status == "pending")
 
 
 def _hint(verdict: Verdict) -> str | None:

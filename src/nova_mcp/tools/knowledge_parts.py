@@ -108,7 +108,9 @@ class HealthPart(Part):
         return f"{self.state}{rate} ({self.successes}/{self.attempts})"
 
 
-class PhenomenonPart(Part):
+class RevisionPart(Part):
+    """One revision of an entry."""
+
     phenomenon_id: str
     type: PhenomenonType
     level: Level
@@ -121,8 +123,11 @@ class PhenomenonPart(Part):
     playbook: PlaybookPart | None = maybe()
     context: ContextPart | None = maybe()
     unconfirmed_selectors: list[str] | None = Field(None, exclude_if=lambda value: value is None)
+
+
+class PhenomenonPart(RevisionPart):
     # A newer revision that has to earn its place.
-    pending: "PhenomenonPart | None" = maybe()
+    pending: RevisionPart | None = maybe()
 
     def line(self) -> str:
         stand = "deprecated" if self.deprecated else f"L{self.level}"
@@ -222,8 +227,13 @@ def health_part(one: Health, now_ms: int) -> HealthPart:
 def phenomenon_part(
     one: Phenomenon, now_ms: int, *, full: bool = False, pending: Phenomenon | None = None
 ) -> PhenomenonPart:
+    newer = None if pending is None else _revision_part(pending, now_ms, full=full)
+    return PhenomenonPart(**dict(_revision_part(one, now_ms, full=full)), pending=newer)
+
+
+def _revision_part(one: Phenomenon, now_ms: int, *, full: bool) -> RevisionPart:
     content = one.content
-    return PhenomenonPart(
+    return RevisionPart(
         phenomenon_id=one.stable_id,
         type=content.type,
         level=one.level,
@@ -236,7 +246,6 @@ def phenomenon_part(
         playbook=playbook_part(content.playbook) if full and content.playbook is not None else None,
         context=context_part(content.context) if full else None,
         unconfirmed_selectors=list(one.unconfirmed) if full else None,
-        pending=None if pending is None else phenomenon_part(pending, now_ms, full=full),
     )
 
 

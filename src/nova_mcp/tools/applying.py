@@ -1,0 +1,192 @@
+"""Applying what was learned: one playbook on the page that is open, checked before every step and proven afterwards."""
+
+from dataclasses import replace
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from nova_mcp.browser.knowledge_look import signals
+from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition
+from nova_mcp.knowledge.applying import DEFAULT_STEPS, NotApplied, Plan, Wish, plan
+from nova_mcp.knowledge.drift import after_sighting, moved
+from nova_mcp.knowledge.fingerprints import match
+from nova_mcp.knowledge.live import observed_signals, wanted_of
+from nova_mcp.knowledge.model import Phenomenon, PlaybookPolicy, Problem, ScopeName
+from nova_mcp.knowledge.practice import meant
+from nova_mcp.knowledge.ranking import Request, context_fit
+from nova_mcp.knowledge.routes import route_of
+from nova_mcp.knowledge.store import Shelved
+from nova_mcp.tools.acts import ACT_MS, ACTING_GATES, wish_of
+from nova_mcp.tools.applied import (
+    ApplyResult,
+    Sight,
+    about,
+    answer,
+    declined,
+    judged,
+    note,
+    note_changed,
+    note_stopped,
+    refused,
+)
+from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.groups import PRINTABLE, ContractParams
+from nova_mcp.tools.guarding import CallGuard
+from nova_mcp.tools.playbook import Declined, Guards, Inputs, NotThisElement, Running, killed
+from nova_mcp.tools.proving import Proof, window_ms
+from nova_mcp.tools.scopes import page_scope, parsed_scope
+from nova_mcp.tools.spec import TargetParams, tool
+from nova_mcp.urls import page_host
+
+BUNDLES: Final = ("pks_learning", "browser_automation")
+MOST_VALUES: Final = 20
+
+Value = Annotated[str, Field(max_length=100_000)]
+ValueName = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class ApplyParams(TargetParams, ContractParams):
+    scope: str | None = Field(None, max_length=2048, pattern=PRINTABLE, description="host or URL; the tab's own")
+    phenomenon_id: str = Field(min_length=1, max_length=128, pattern=PRINTABLE)
+    values: dict[ValueName, Value] = Field(
+        default_factory=dict, max_length=MOST_VALUES, description="for inputs that you supply, by name"
+    )
+    trial: bool = Field(default=False, description="try an entry that is still in review")
+    max_steps: int = Field(DEFAULT_STEPS, ge=1, le=20)
+    timeout_ms: int = Field(15_000, ge=1000, le=60_000)
+
+
+def deadline(p: ApplyParams) -> int:
+    return p.timeout_ms + (p.verifying_ms() or 0) + ACT_MS
+
+
+@tool(
+    title="Apply what was learned",
+    effect="act",
+    bundles=BUNDLES,
+    gates=ACTING_GATES,
+    deadline_ms=deadline,
+    guards=deadline,
+    private_arguments=("values",),
+)
+async def phenomenon_apply(ctx: ToolContext, p: ApplyParams) -> ApplyResult:
+    """Runs the playbook of an active entry on the page that is open, once: the situation must be there and every
+    element still look as it was learned. Proves the result. Never accepts consent; steps that commit need expect."""
+    tab, practice = ctx.tab, ctx.learning.practice
+    tab.require_ready()
+    ctx.evidence.action_dispatched = False
+    scope = _scope(ctx, p)
+    if (kill := await practice.killed(page_host(tab.url))) is not None:
+        raise killed(kill)
+    sight = await _sighted(ctx, await _entry(ctx, p, scope))
+    wish = Wish(
+        trial=p.trial, values=frozenset(p.values), max_steps=p.max_steps, drift_mode=ctx.settings.gates.apply_drift
+    )
+    planned = plan(sight.phenomenon, sight.found, wish, ctx.ports.clock.now_ms())
+    match planned:
+        case NotApplied(problem) if problem.code == "pks.drift_blocked":
+            raise _drifted(problem, sight)
+        case NotApplied(problem):
+            return refused(ctx, sight, problem, wish)
+        case Plan():
+            return await _applied(ctx, p, sight, planned)
+
+
+# -- what is to be applied
+
+
+def _scope(ctx: ToolContext, p: ApplyParams) -> ScopeName:
+    here = page_scope(ctx.tab)
+    wanted = here if p.scope is None else parsed_scope(p.scope)
+    if wanted is None:
+        raise Precondition(
+            "pks.scope_not_open", "This tab shows no page of a site.", "Open the page first with nova.navigate."
+        )
+    if wanted != here:
+        raise InvalidParams(
+            "pks.scope_mismatch",
+            f"The tab shows {here or 'no site'}, not {wanted}.",
+            "Leave scope out, or name the tab that shows it.",
+            details={"argument": "scope"},
+        )
+    return wanted
+
+
+async def _entry(ctx: ToolContext, p: ApplyParams, scope: ScopeName) -> Shelved:
+    practice = ctx.learning.practice
+    found = meant(await practice.revisions(scope, p.phenomenon_id), trial=p.trial)
+    if found is not None:
+        return found
+    if not await practice.knows(scope):
+        raise NotFound("pks.scope_not_found", f"Nothing is known of {scope}.", "nova.pks_list names the known sites.")
+    raise NotFound(
+        "pks.phenomenon_not_found",
+        f'{scope} has no entry "{p.phenomenon_id[:128]}".',
+        "nova.pks_get lists the entries of a site.",
+    )
+
+
+async def _sighted(ctx: ToolContext, shelved: Shelved) -> Sight:
+    """Read the entry's signs from the page; where the situation is there, that is noted in the entry's books."""
+    entry = shelved.kept
+    if not isinstance(entry, Phenomenon):
+        raise LookupError("only phenomena are applied")
+    seen = await signals(ctx.tab, wanted_of([entry], await ctx.learning.practice.platforms()))
+    observed = observed_signals(seen)
+    found = match(entry.content.fingerprint, observed, seen.locale)
+    request = Request(locale=seen.locale, route=route_of(ctx.tab.url))
+    if not context_fit(entry.content.context, request).fits:
+        found = replace(found, confidence=0.0)
+    if not found.reached:
+        return Sight(shelved, found, None)
+    far = moved(entry, observed, seen.locale)
+    ctx.evidence.also.append(ctx.learning.practice.sighting(shelved, far))
+    debt = after_sighting(entry.drift_debt, far)
+    return Sight(replace(shelved, kept=replace(entry, drift_debt=debt)), found, far)
+
+
+# -- not applied
+
+
+def _drifted(problem: Problem, sight: Sight) -> Precondition:
+    return Precondition(
+        problem.code,
+        problem.message,
+        "Check it with nova.revalidate and correct it with nova.pks_patch.",
+        stage="precondition",
+        details={"driftGate": {"debt": sight.phenomenon.drift_debt, "decision": "refuse"}},
+    )
+
+
+# -- applied
+
+
+async def _applied(ctx: ToolContext, p: ApplyParams, sight: Sight, planned: Plan) -> ApplyResult:
+    entry = sight.phenomenon
+    began = ctx.ports.clock.monotonic_ms()
+    acting = [step.index for step in planned.steps if step.action.mutates]
+    guards = Guards(ctx, CallGuard(ctx, wish_of(p)), acting[-1] if acting else -1)
+    inputs = Inputs(p.values, began + p.timeout_ms)
+    run = Running(ctx, planned, entry.content.type, guards, inputs)
+    policy: PlaybookPolicy = "custom" if entry.content.playbook is None else entry.content.playbook.policy
+    async with ctx.tab.watch() as window:
+        proof = Proof(ctx, planned.verify, window)
+        before = await proof.read()
+        proof.pressed()
+        ctx.evidence.signals = about(entry, "none")
+        try:
+            await run.run()
+        except NotThisElement:
+            note_changed(ctx, entry, run)
+            raise
+        except NovaError:
+            note_stopped(ctx, entry, run)
+            raise
+        except Declined as stopped:
+            note_stopped(ctx, entry, run)
+            return declined(ctx, sight, planned, run, stopped.problem)
+        left = inputs.until_ms - ctx.ports.clock.monotonic_ms()
+        after = await proof.settle(min(window_ms(policy), left)) if run.failed_at is None else ()
+    ending = judged(run, planned, before, after)
+    note(ctx, entry, run, ending)
+    return answer(ctx, sight, planned, run, ending)
