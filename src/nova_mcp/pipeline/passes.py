@@ -30,6 +30,8 @@ class Passes:
         self._asked: OrderedDict[ScopeName, int] = OrderedDict()
         self._waiting: OrderedDict[ScopeName, Tab] = OrderedDict()
         self._wake = anyio.Event()
+        self._done = anyio.Event()
+        self._done.set()
 
     def notice(self, tab: Tab) -> None:
         """Somebody has just worked in that tab."""
@@ -43,6 +45,8 @@ class Passes:
         while len(self._asked) > REMEMBERED:
             self._asked.popitem(last=False)
         self._waiting[scope] = tab
+        if self._done.is_set():
+            self._done = anyio.Event()
         self._wake.set()
 
     async def run(self) -> None:
@@ -50,8 +54,15 @@ class Passes:
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
-            while self._waiting:
-                await self._look_after(*self._waiting.popitem(last=False))
+            try:
+                while self._waiting:
+                    await self._look_after(*self._waiting.popitem(last=False))
+            finally:
+                self._done.set()
+
+    async def settled(self) -> None:
+        """Return when every site that was due has had its turn."""
+        await self._done.wait()
 
     async def _look_after(self, scope: ScopeName, tab: Tab) -> None:
         promotion = self._learning.promotion
