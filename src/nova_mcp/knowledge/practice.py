@@ -5,6 +5,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from nova_mcp.clock import Clock
+from nova_mcp.journal.observing import ended_at_ms
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.drift import after_sighting
 from nova_mcp.knowledge.model import Phenomenon, Platform, ScopeName
@@ -22,16 +23,18 @@ def meant(revisions: tuple[Shelved, ...], *, trial: bool) -> Shelved | None:
     return (known.get("pending") if trial else None) or known.get("current")
 
 
-def moved_by(conn: Connection, entry_id: int, distance: float, at_ms: int) -> None:
-    """An entry was seen this far from what it was learned on; its scope is locked first, as by all writers."""
-    found = store.by_ids(conn, [entry_id])
-    if not found:
-        return
-    store.touch_scope(conn, found[0].scope, at_ms, visible=False)
+def drifted(shelved: Shelved, distance: float) -> Shelved:
+    """An entry that was seen this far from what it was learned on."""
+    entry = shelved.kept
+    if not isinstance(entry, Phenomenon):
+        return shelved
+    return replace(shelved, kept=replace(entry, drift_debt=after_sighting(entry.drift_debt, distance)))
+
+
+def _moved(conn: Connection, scope: ScopeName, entry_id: int, distance: float, at_ms: int) -> None:
+    store.touch_scope(conn, scope, at_ms, visible=False)
     for one in store.by_ids(conn, [entry_id], lock=True):
-        if isinstance(one.kept, Phenomenon):
-            debt = after_sighting(one.kept.drift_debt, distance)
-            store.save(conn, replace(one, kept=replace(one.kept, drift_debt=debt)), visible=False)
+        store.save(conn, drifted(one, distance), visible=False)
 
 
 class Practice:
@@ -54,10 +57,11 @@ class Practice:
     async def platforms(self) -> tuple[Platform, ...]:
         return built_in()
 
-    def sighting(self, entry_id: int, distance: float) -> Also:
+    def sighting(self, shelved: Shelved, distance: float) -> Also:
         """For the transaction of the call that has seen the entry."""
 
         def note(conn: Connection, record: CallRecord, link: Link) -> None:
-            moved_by(conn, entry_id, distance, record.started_at_ms + record.duration_ms)
+            if not record.signals.scripted:
+                _moved(conn, shelved.scope, shelved.entry_id, distance, ended_at_ms(record))
 
         return note

@@ -11,6 +11,7 @@ from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.generator import Generator
 from nova_mcp.promotion.keeper import PromotionKeeper
 from nova_mcp.promotion.prompter import Prompter
+from nova_mcp.promotion.revalidator import Revalidator
 from nova_mcp.storage.engine import Database
 
 
@@ -24,6 +25,7 @@ class Learning:
     prompter: Prompter
     advisor: Advisor
     practice: Practice
+    revalidator: Revalidator
 
     @classmethod
     def over(cls, db: Database, clock: Clock) -> Self:
@@ -34,4 +36,5 @@ class Learning:
             Prompter(db, clock),
             Advisor(clock),
             Practice(db, clock),
+            Revalidator(db, clock),
         )

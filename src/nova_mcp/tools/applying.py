@@ -1,6 +1,5 @@
 """Applying what was learned: one playbook on the page that is open, checked before every step and proven afterwards."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -9,10 +8,10 @@ from pydantic import Field
 from nova_mcp.browser.knowledge_look import signals
 from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition
 from nova_mcp.knowledge.applying import DEFAULT_STEPS, NotApplied, Plan, Wish, plan
-from nova_mcp.knowledge.drift import after_sighting, distance
-from nova_mcp.knowledge.fingerprints import Observed, holding, match
+from nova_mcp.knowledge.drift import after_sighting, moved
+from nova_mcp.knowledge.fingerprints import match
 from nova_mcp.knowledge.live import observed_signals, wanted_of
-from nova_mcp.knowledge.model import Fingerprint, Phenomenon, PlaybookPolicy, Problem, ScopeName
+from nova_mcp.knowledge.model import Phenomenon, PlaybookPolicy, Problem, ScopeName
 from nova_mcp.knowledge.practice import meant
 from nova_mcp.knowledge.ranking import Request, context_fit
 from nova_mcp.knowledge.routes import route_of
@@ -140,19 +139,10 @@ async def _sighted(ctx: ToolContext, shelved: Shelved) -> Sight:
         found = replace(found, confidence=0.0)
     if not found.reached:
         return Sight(shelved, found, None)
-    moved = moved_from(entry, observed, seen.locale)
-    ctx.evidence.also.append(ctx.learning.practice.sighting(shelved.entry_id, moved))
-    debt = after_sighting(entry.drift_debt, moved)
-    return Sight(replace(shelved, kept=replace(entry, drift_debt=debt)), found, moved)
-
-
-def moved_from(entry: Phenomenon, observed: Sequence[Observed], locale: str | None) -> float:
-    """How far what holds now is from what held when the entry was written; nothing can move away from nothing."""
-    if not entry.baseline:
-        return 0.0
-    baseline = Fingerprint(tuple(entry.baseline))
-    held = holding(baseline, observed) | holding(entry.content.fingerprint, observed)
-    return distance(entry.baseline, held, locale)
+    far = moved(entry, observed, seen.locale)
+    ctx.evidence.also.append(ctx.learning.practice.sighting(shelved, far))
+    debt = after_sighting(entry.drift_debt, far)
+    return Sight(replace(shelved, kept=replace(entry, drift_debt=debt)), found, far)
 
 
 # -- not applied
