@@ -47,6 +47,7 @@ _FITTING: Final[dict[Polarity, frozenset[Label]]] = {
     "navigate": frozenset({"manage", "unknown"}),
     "noop": frozenset({"close", "unknown"}),
 }
+WHOLE_PAGE: Final = frozenset({"it is empty", "it holds a wildcard", "it names the whole page"})
 # A selector may well hold a long random token: that makes it fragile, not secret.
 _RANDOM: Final = "a long random string"
 # A control that nobody has read says nothing.
@@ -170,6 +171,10 @@ def _polarity_problems(content: Content) -> Iterator[Problem]:
 
 
 def _breadth_problems(content: Content) -> Iterator[Problem]:
+    for surface in surface_of(content):
+        if breadth(surface) in WHOLE_PAGE:
+            message = f'"{surface[:80]}" is most of a page, and everything would lie inside it.'
+            yield Problem("pks.selector_too_broad", message, "fingerprint.signals")
     for index, action in enumerate(() if content.playbook is None else content.playbook.actions):
         if not action.mutates:
             continue
@@ -275,6 +280,6 @@ def check_hint(hint: DomainHint) -> tuple[Problem, ...]:
         elif holds_secret(selector, selector=True) is not None or len(selector) > SELECTOR_CHARS:
             problems.append(Problem("pks.secret_like", "This is no selector to keep.", "domainHint"))
     for selector in hint.selectors:
-        if breadth(selector) in ("it is empty", "it holds a wildcard", "it names the whole page"):
+        if breadth(selector) in WHOLE_PAGE:
             problems.append(Problem("pks.selector_too_broad", f'"{selector[:80]}" is most of a page.', "domainHint"))
     return tuple(problems)
