@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, cast
 
 from nova_mcp.browser.blocker_rules import BlockerKind
@@ -20,8 +21,10 @@ from nova_mcp.promotion.learning import Learning
 from nova_mcp.promotion.prompter import Asking
 from nova_mcp.promotion.semantic import Moment
 from nova_mcp.redaction import redact_selector
+from nova_mcp.settings import ToolNames
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.learning_notes import lasting_selector
+from nova_mcp.tools.names import published_name
 from nova_mcp.tools.spec import compact
 from nova_mcp.urls import page_origin
 
@@ -38,7 +41,7 @@ class Lesson:
     asking: tuple[Asking, ...] = ()
     used: tuple[ScopeName, str] | None = None
 
-    def blocks(self, learned: Sequence[Learned]) -> Iterator[tuple[str, dict[str, Json], str]]:
+    def blocks(self, learned: Sequence[Learned], spelling: ToolNames) -> Iterator[tuple[str, dict[str, Json], str]]:
         """Blocks for the answer, each with the line that says it in text; one prompt at most."""
         for one in learned[:1]:
             yield AUTO_BLOCK, learned_block(one), f"pks: {one.stable_id} noted as a candidate ({one.trigger})"
@@ -46,7 +49,11 @@ class Lesson:
             if asking.summary is not None:
                 yield SUMMARY_BLOCK, summary_block(asking.summary), summary_line(asking.summary)
             if asking.prompt is not None:
-                yield BLOCK, prompt_block(asking.prompt), prompt_line(asking.prompt)
+                yield (
+                    BLOCK,
+                    prompt_block(asking.prompt, partial(published_name, spelling=spelling)),
+                    prompt_line(asking.prompt),
+                )
 
 
 NO_LESSON: Final = Lesson()
@@ -177,9 +184,9 @@ def learned_block(one: Learned) -> dict[str, Json]:
     }
 
 
-def with_lessons(answer: Answer, lesson: Lesson, learned: Sequence[Learned]) -> Answer:
+def with_lessons(answer: Answer, lesson: Lesson, learned: Sequence[Learned], spelling: ToolNames) -> Answer:
     """The answer with what the call has taught; a text that is the typed form stays that."""
-    for name, block, line in lesson.blocks(learned):
+    for name, block, line in lesson.blocks(learned, spelling):
         body: dict[str, Json] = {**answer.structured, name: block}
         text = compact(body) if answer.text == compact(answer.structured) else f"{answer.text}\n{line}"
         answer = replace(answer, structured=body, text=text)
