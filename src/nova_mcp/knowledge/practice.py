@@ -8,8 +8,7 @@ from nova_mcp.clock import Clock
 from nova_mcp.journal.observing import ended_at_ms
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.drift import after_sighting
-from nova_mcp.knowledge.model import Phenomenon, Platform, ScopeName
-from nova_mcp.knowledge.platforms import built_in
+from nova_mcp.knowledge.model import Phenomenon, ScopeName
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import CallRecord, Link
 from nova_mcp.observation.recorder import Also
@@ -53,9 +52,6 @@ class Practice:
     async def killed(self, host: str | None) -> KillScope | None:
         """Whether the operator has switched applying off there."""
         return await self._db.read(apply_kill, host)
-
-    async def platforms(self) -> tuple[Platform, ...]:
-        return built_in()
 
     def sighting(self, shelved: Shelved, distance: float) -> Also:
         """For the transaction of the call that has seen the entry."""

@@ -131,7 +131,7 @@ async def _sighted(ctx: ToolContext, shelved: Shelved) -> Sight:
     entry = shelved.kept
     if not isinstance(entry, Phenomenon):
         raise LookupError("only phenomena are applied")
-    seen = await signals(ctx.tab, wanted_of([entry], await ctx.learning.practice.platforms()))
+    seen = await signals(ctx.tab, wanted_of([entry], await ctx.learning.knowledge.platforms()))
     observed = observed_signals(seen)
     found = match(entry.content.fingerprint, observed, seen.locale)
     request = Request(locale=seen.locale, route=route_of(ctx.tab.url))

@@ -87,7 +87,7 @@ async def revalidate(ctx: ToolContext, p: RevalidateParams) -> RevalidateResult:
     tab, learning = ctx.tab, ctx.learning
     tab.require_ready()
     scope = _scope(ctx, p)
-    found = await learning.revalidator.revalidate_scope(tab, scope, await learning.practice.platforms(), p.limit)
+    found = await learning.revalidator.revalidate_scope(tab, scope, await learning.knowledge.platforms(), p.limit)
     ctx.evidence.signals = Signals(checks=found.checks)
     ctx.evidence.also.append(found.also)
     derived = p.scope is None
