@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from pks_kit import DAY, MINUTE, SECRET, Server, Site, click, consent, dom, knowing_server, refused
 from loop_kit import Shop, shop
-from sqlalchemy import select
+from pks_kit import DAY, MINUTE, SECRET, Server, Site, click, consent, dom, knowing_server, refused
+from real_kit import records
 
 from nova_mcp.journal.candidate_store import candidate
 from nova_mcp.journal.store import observation
@@ -27,6 +27,10 @@ MATCH_FIELDS = {
     *("ok", "matched", "scope", "source", "phenomenonId", "phenomenonType", "confidence", "minConfidence", "score"),
     *("contextMatch", "mismatches", "playbook", "health", "topMatches", "domainHints", "ranking"),
 }
+
+
+GONE = {"all": [{"factKey": "dom.#cmp", "operator": "not_exists"}]}
+BROKEN = {"all": [{"factKey": "dom.#note@text", "operator": "eq", "expected": "Failed"}]}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +101,7 @@ async def test_a_first_write_is_a_shadow_entry_that_the_page_confirms(site: Site
 
 async def test_a_write_seeds_a_verified_candidate_and_is_on_record(site: Site) -> None:
     await site.upsert()
-    rows = await site.server.rows(candidate, candidate.c.host == site.scope)
+    rows = await site.server.rows(candidate, candidate.c.context_host == site.scope)
     assert [(row["component"], row["status"], row["confidence"]) for row in rows] == [("pks_upsert", "verified", 0.82)]
 
 
@@ -585,12 +589,7 @@ async def test_a_report_without_a_call_behind_it_is_a_claim(site: Site) -> None:
 
 async def test_a_report_is_backed_by_one_call_once(site: Site) -> None:
     await site.upsert()
-    await site.server.call("perceive", targetId=site.tab)
-    contract = {
-        "postconditions": {"success": {"all": [{"factKey": "dom.exists(#cmp)", "operator": "eq", "expected": False}]}}
-    }
-    clicked = await site.server.call("click_selector", targetId=site.tab, selector="#no", transitionContract=contract)
-    assert clicked["verifyState"] == "verified", clicked
+    await site.press("#no", {"success": GONE})
     assert not (await site.report("failure"))["backed"]
     first = await site.report("success")
     assert (first["backed"], first["health"]["failures"]) == (True, 0)
@@ -603,14 +602,32 @@ async def test_a_report_is_backed_by_one_call_once(site: Site) -> None:
 
 async def test_a_call_of_more_than_ten_minutes_ago_backs_nothing(site: Site) -> None:
     await site.upsert()
-    await site.server.call("perceive", targetId=site.tab)
-    contract = {
-        "postconditions": {"success": {"all": [{"factKey": "dom.exists(#cmp)", "operator": "eq", "expected": False}]}}
-    }
-    await site.server.call("click_selector", targetId=site.tab, selector="#no", transitionContract=contract)
+    await site.press("#no", {"success": GONE})
+    spent = await site.server.count(telemetry_backing)
     site.server.clock.shift_ms += 10 * MINUTE + 1000
     assert not (await site.report("success"))["backed"]
-    assert await site.server.rows(telemetry_backing, telemetry_backing.c.report_call_id == "") == []
+    assert await site.server.count(telemetry_backing) == spent
+
+
+async def test_a_failure_that_a_call_shows_counts_against_the_entry(site: Site) -> None:
+    await site.upsert(consent(click("#more", "manage")))
+    clicked = await site.press("#more", {"success": GONE, "forbidden": BROKEN}, "failed")
+    assert clicked["guardedCommit"]["verificationStatus"] == "verified_fail"
+    assert not (await site.report("success"))["backed"]
+    told = await site.report("failure")
+    assert told["backed"]
+    kinds = await site.server.rows(observation, observation.c.context_host == site.scope)
+    assert [(row["outcome"], row["severity"]) for row in kinds if row["kind"] == "selector_drift"] == [(-1, 2)]
+
+
+async def test_a_report_counts_where_its_call_was_made_wherever_the_tab_is_now(site: Site, server: Server) -> None:
+    await site.upsert()
+    await site.press("#no", {"success": GONE})
+    other = Site(server, site.tab)
+    await other.go("/plain")
+    assert (await site.report("success"))["backed"]
+    kinds = await server.rows(observation, observation.c.kind == "telemetry_confirmed")
+    assert kinds[-1]["context_host"] == site.scope
 
 
 async def test_not_applicable_says_nothing(site: Site) -> None:
@@ -716,18 +733,15 @@ async def test_one_visit_raises_nothing_however_often_it_is_repeated(site: Site)
     assert (entry["level"], entry["mayGuide"]) == (1, False)
 
 
-async def test_refused_writes_are_on_record_without_what_they_held(site: Site) -> None:
+async def test_refused_writes_change_nothing_and_are_on_record(site: Site) -> None:
     await site.upsert()
-    rev = await site.server.nova._db.read(
-        lambda conn: conn.execute(
-            select(knowledge_scope.c.state_rev).where(knowledge_scope.c.scope == site.scope)
-        ).scalar_one()
-    )
+    (before,) = await site.server.rows(knowledge_scope, knowledge_scope.c.scope == site.scope)
     await site.patch({"type": "modal"}, expectedRevision=5)
+    refused(await site.patch({"type": "modal"}, "nobody"), "pks.phenomenon_not_found", -32004)
     refused(await site.upsert(consent(click("#yes", "reject"))), "pks.polarity_mismatch")
-    after = await site.server.nova._db.read(
-        lambda conn: conn.execute(
-            select(knowledge_scope.c.state_rev).where(knowledge_scope.c.scope == site.scope)
-        ).scalar_one()
-    )
-    assert rev == after
+    assert await site.server.rows(knowledge_scope, knowledge_scope.c.scope == site.scope) == [before]
+    newest = records(site.server.data_dir)[-3:]
+    assert [one.outcome.reason_code for one in newest] == [
+        "rev_conflict", "pks.phenomenon_not_found", "pks.polarity_mismatch"
+    ]  # fmt: skip
+    assert [one.outcome.kind for one in newest] == ["ok", "failed", "invalid"]

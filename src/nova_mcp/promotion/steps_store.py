@@ -51,13 +51,14 @@ def record(conn: Connection, entry_id: int, step: Step, at_ms: int) -> None:
     _RECORD.run(conn, values)
 
 
-def steps(conn: Connection, entry_id: int, after: int = 0) -> Iterator[tuple[int, int, Step]]:
+def steps(conn: Connection, entry_id: int, after: int = 0, limit: int | None = None) -> Iterator[tuple[int, int, Step]]:
     """Number, time and content of the steps behind one, in their order."""
     found = learning_step.c
     rows = conn.execute(
         select(found.step_id, found.kind, found.at_ms, found.body)
         .where(found.entry_id == entry_id, found.step_id > after)
         .order_by(found.step_id)
+        .limit(limit)
     )
     for number, kind, at_ms, body in rows:
         yield number, at_ms, decoded(_KINDS[kind], body)
@@ -85,24 +86,34 @@ _SNAPSHOT: Final = Prepared(
         learning_snapshot.c.entry_id == bindparam("entry")
     )
 )
+_TAKE_SNAPSHOT: Final = Prepared(
+    select(learning_snapshot.c.up_to_step, learning_snapshot.c.body)
+    .where(learning_snapshot.c.entry_id == bindparam("entry"))
+    .with_for_update()
+)
+# Both databases read this sentence the same way.
+_KEEP: Final = Prepared(
+    sql(
+        "INSERT INTO learning_snapshot (entry_id, up_to_step, body) VALUES (:entry, :step, :body) "
+        "ON CONFLICT (entry_id) DO UPDATE SET up_to_step = excluded.up_to_step, body = excluded.body"
+    )
+)
 
 
-def snapshot(conn: Connection, entry_id: int) -> tuple[int, Snapshot] | None:
+def snapshot(conn: Connection, entry_id: int, *, lock: bool = False) -> tuple[int, Snapshot] | None:
     """Where a replay of an entry begins, and the last step that it covers."""
-    row = _SNAPSHOT.run(conn, {"entry": entry_id}).fetchone()
+    row = (_TAKE_SNAPSHOT if lock else _SNAPSHOT).run(conn, {"entry": entry_id}).fetchone()
     return None if row is None else (int(row[0]), decoded(Snapshot, row[1]))
 
 
 def keep_snapshot(conn: Connection, entry_id: int, up_to_step: int, begin: Snapshot) -> None:
-    conn.execute(delete(learning_snapshot).where(learning_snapshot.c.entry_id == entry_id))
-    conn.execute(
-        insert(learning_snapshot).values(entry_id=entry_id, up_to_step=up_to_step, body=encoded(begin)),
-    )
+    _KEEP.run(conn, {"entry": entry_id, "step": up_to_step, "body": encoded(begin)})
 
 
 def forget_entry(conn: Connection, entry_id: int) -> None:
     """An entry that is gone has no history; its number may be given to another."""
-    for table in (learning_step, learning_snapshot):
+    # The snapshot first, as whoever folds old steps into it takes it first.
+    for table in (learning_snapshot, learning_step):
         conn.execute(delete(table).where(table.c.entry_id == entry_id))
 
 

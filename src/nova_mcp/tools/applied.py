@@ -160,6 +160,7 @@ def note(ctx: ToolContext, entry: Phenomenon, run: Running, ending: Ending) -> N
         high_signal=run.guards.contract.is_commit and ending.label == "success" and verdict == "verified_success",
         layers=_layers(entry),
         drift="light" if run.used_fallback and ending.label == "success" else None,
+        failed_selector=run.replaced,
     )
     if any(report.action_dispatched and report.effect.observed for report in run.reports):
         evidence.flags.add("mutation_committed")

@@ -182,6 +182,14 @@ class Running:
     def dispatched(self) -> bool:
         return any(report.action_dispatched for report in self.reports)
 
+    @property
+    def replaced(self) -> str | None:
+        """The first choice of the last step, where another one had to do."""
+        last = self.results[-1] if self.results else None
+        if last is None or not last.used_fallback:
+            return None
+        return next(step.action.selector for step in self.plan.steps if step.index == last.index)
+
     async def run(self) -> None:
         """Every step in order; the first that fails ends it, with an error where nothing can be said of the page."""
         for step in self.plan.steps:
