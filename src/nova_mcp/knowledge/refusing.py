@@ -65,12 +65,15 @@ class LiveLook:
 
 @dataclass(frozen=True, slots=True)
 class LiveVerdict:
+    """`looked` is False where no page was asked: an entry without selectors has nothing to be missed then."""
+
     problems: tuple[Problem, ...] = ()
     unconfirmed: tuple[str, ...] = ()
+    looked: bool = True
 
     @property
     def passed(self) -> bool:
-        return not self.problems and not self.unconfirmed
+        return self.looked and not self.problems and not self.unconfirmed
 
 
 # -- texts

@@ -378,7 +378,7 @@ class Pipeline:
         answer = render(ending, reader)
         if isinstance(ending, Failed):
             answer = with_notices(answer, self._words(envelope), reader)
-        answer = with_lessons(answer, lesson, envelope.evidence.learned)
+        answer = with_lessons(answer, lesson, envelope.evidence.learned, parts.settings.tool_names)
         parts.browser.claims.told(envelope.caller.owner, envelope.words)
         return redacted_answer(answer, parts.secrets.redactor)
 

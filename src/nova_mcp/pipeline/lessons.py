@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, cast
 
 from nova_mcp.browser.blocker_rules import BlockerKind
@@ -20,8 +21,9 @@ from nova_mcp.promotion.learning import Learning
 from nova_mcp.promotion.prompter import Asking
 from nova_mcp.promotion.semantic import Moment
 from nova_mcp.redaction import redact_selector
-from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.settings import ToolNames
 from nova_mcp.tools.learning_notes import lasting_selector
+from nova_mcp.tools.names import published_name
 from nova_mcp.tools.spec import compact
 from nova_mcp.urls import page_origin
 
@@ -38,7 +40,7 @@ class Lesson:
     asking: tuple[Asking, ...] = ()
     used: tuple[ScopeName, str] | None = None
 
-    def blocks(self, learned: Sequence[Learned]) -> Iterator[tuple[str, dict[str, Json], str]]:
+    def blocks(self, learned: Sequence[Learned], spelling: ToolNames) -> Iterator[tuple[str, dict[str, Json], str]]:
         """Blocks for the answer, each with the line that says it in text; one prompt at most."""
         for one in learned[:1]:
             yield AUTO_BLOCK, learned_block(one), f"pks: {one.stable_id} noted as a candidate ({one.trigger})"
@@ -46,7 +48,11 @@ class Lesson:
             if asking.summary is not None:
                 yield SUMMARY_BLOCK, summary_block(asking.summary), summary_line(asking.summary)
             if asking.prompt is not None:
-                yield BLOCK, prompt_block(asking.prompt), prompt_line(asking.prompt)
+                yield (
+                    BLOCK,
+                    prompt_block(asking.prompt, partial(published_name, spelling=spelling)),
+                    prompt_line(asking.prompt),
+                )
 
 
 NO_LESSON: Final = Lesson()
@@ -62,7 +68,6 @@ class Lessons:
 
     async def draw(self, envelope: Envelope, ending: Ending) -> Lesson:
         """What there is to learn; everything that has to be written goes into the call's own transaction."""
-        await self._note_vendor(envelope)
         tab, url = envelope.evidence.tab, envelope.before.url
         origin = None if url is None else page_origin(url)
         if tab is None or origin is None or envelope.is_step:
@@ -76,19 +81,6 @@ class Lessons:
         """The call is on record: what it showed may be spoken of."""
         if lesson.used is not None:
             self._learning.advisor.used(envelope.caller.owner, *lesson.used, envelope.tool_name)
-
-    async def _note_vendor(self, envelope: Envelope) -> None:
-        """A layer that was pressed in belongs to a platform that is met on many sites."""
-        vendors = [match for kind, match, _ in envelope.evidence.signals.seen_signals if kind == "vendor"]
-        scope = scope_of(envelope.before.url) if vendors and envelope.before.url is not None else None
-        if scope is None or isinstance(scope, Problem) or not envelope.evidence.action_dispatched:
-            return
-        try:
-            also = await self._learning.knowledge.met(scope, vendors)
-        except StoreUnavailable:
-            return
-        if also is not None:
-            envelope.evidence.also.append(also)
 
     # -- questions
 
@@ -177,9 +169,9 @@ def learned_block(one: Learned) -> dict[str, Json]:
     }
 
 
-def with_lessons(answer: Answer, lesson: Lesson, learned: Sequence[Learned]) -> Answer:
+def with_lessons(answer: Answer, lesson: Lesson, learned: Sequence[Learned], spelling: ToolNames) -> Answer:
     """The answer with what the call has taught; a text that is the typed form stays that."""
-    for name, block, line in lesson.blocks(learned):
+    for name, block, line in lesson.blocks(learned, spelling):
         body: dict[str, Json] = {**answer.structured, name: block}
         text = compact(body) if answer.text == compact(answer.structured) else f"{answer.text}\n{line}"
         answer = replace(answer, structured=body, text=text)

@@ -220,7 +220,7 @@ async def tab_release(ctx: ToolContext, p: TabReleaseParams) -> TabReleaseResult
     """Ends your claim; the evidence gathered under it decides what is learned, unless finalizeDecision does."""
     place, tabs = await ctx.browser.targets.place(ctx.caller, p.target_id, ctx.evidence.tab)
     _check_named_claim(ctx, p, place)
-    order = await _order(ctx, p)
+    order = await _order(ctx, p, place)
     match await ctx.browser.claims.release(ctx.caller.owner, place, order, p.finalization_token, tabs):
         case Released() as released:
             ctx.evidence.task_id = released.claim.task_id
@@ -243,9 +243,10 @@ def _check_named_claim(ctx: ToolContext, p: TabReleaseParams, place: Place) -> N
         )
 
 
-async def _order(ctx: ToolContext, p: TabReleaseParams) -> FinalizeOrder:
-    payload = p.finalize_outbox_payload
-    if payload is not None and p.finalize_outbox_job_type == "pks.domain.save":
+async def _order(ctx: ToolContext, p: TabReleaseParams, place: Place) -> FinalizeOrder:
+    payload, claim = p.finalize_outbox_payload, ctx.browser.claims.over(place)
+    held = claim is not None and claim.owner == ctx.caller.owner
+    if payload is not None and p.finalize_outbox_job_type == "pks.domain.save" and held:
         payload = await checked_payload(ctx, payload)
     payload = None if payload is None else kept_json(ctx, payload)
     return FinalizeOrder(
