@@ -1,6 +1,7 @@
 """Knowledge as its contract describes it, row by row, through a real client on real pages."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from nova_mcp.journal.store import observation
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.model import Health, ScopeName
 from nova_mcp.knowledge.tables import knowledge_entry, knowledge_scope
+from nova_mcp.pipeline.model import CallRequest
 from nova_mcp.promotion.tables import telemetry_backing
 
 pytestmark = pytest.mark.browser
@@ -285,10 +287,16 @@ async def test_a_site_is_written_about_only_while_it_is_open(still: Site, tool: 
         assert body["fix"]["tool"] == "nova.navigate"
 
 
-async def test_another_principals_tab_does_not_open_a_site(still: Site) -> None:
-    """Tabs belong to a principal; here a look-alike of the open host stands for a stranger's."""
-    cyrillic = still.scope.replace("k", "\u043a", 1)
-    refused(await still.upsert(scope=cyrillic), "pks.scope_not_open", -32003)
+async def test_entries_are_shared_and_another_principals_tab_does_not_open_a_site(site: Site) -> None:
+    await site.upsert()
+
+    async def stranger(tool: str, **more: Any) -> dict[str, Any]:
+        request = CallRequest(f"nova.{tool}", {"scope": site.scope, **more}, "stranger", None)
+        return dict((await site.server.nova.call(request)).structured)
+
+    assert (await stranger("pks_get"))["counts"]["shadow"] == 1
+    refused(await stranger("pks_upsert", phenomenon=consent()), "pks.scope_not_open", -32003)
+    refused(await stranger("pks_patch", phenomenonId="cmp", patch={"type": "modal"}), "pks.scope_not_open", -32003)
 
 
 async def test_a_scope_is_full_at_two_hundred(site: Site) -> None:
@@ -296,8 +304,6 @@ async def test_a_scope_is_full_at_two_hundred(site: Site) -> None:
     one = await site.shelved()
 
     def fill(conn: Any) -> None:
-        from dataclasses import replace
-
         for number in range(199):
             store.add(conn, ScopeName(site.scope), replace(one.kept, stable_id=f"p{number}"), store.Birth())
 
@@ -725,6 +731,34 @@ async def test_a_page_that_an_agent_has_scripted_confirms_nothing(server: Server
     assert told["unconfirmedSelectors"] == ["#cmp", "#no"]
 
 
+async def test_consent_by_another_name_is_consent_all_the_same(server: Server, tab: str) -> None:
+    site = Site(server, tab)
+    await site.go("/onetrust")
+    entry = {
+        "id": "sneaky",
+        "type": "modal",
+        "fingerprint": {"signals": [dom("#onetrust-banner-sdk")]},
+        "playbook": {"policy": "dismiss", "actions": [click("#onetrust-accept-btn-handler")]},
+    }
+    refused(await site.upsert(entry), "pks.polarity_required")
+    entry["playbook"] = {"policy": "dismiss", "actions": [click("#onetrust-accept-btn-handler", "reject")]}
+    refused(await site.upsert(entry), "pks.polarity_mismatch")
+    await nothing_known(site)
+
+
+async def test_a_site_that_looks_like_another_is_another(server: Server, tab: str, site: Site) -> None:
+    """A look-alike name can be open at the same time, and still nothing of it gets into what it imitates."""
+    await site.upsert()
+    twin = Site(server, str((await server.call("tab_new"))["targetId"]))
+    twin.scope = site.scope.replace("k", "\u043a", 1)
+    port = site.scope.rpartition(":")[2]
+    await server.call("navigate", targetId=twin.tab, url=f"http://{twin.scope}/banner")
+    told = await twin.upsert(consent(click("#shut", "noop")))
+    assert (told["action"], told["scope"].startswith("xn--"), told["scope"].endswith(port)) == ("created", True, True)
+    assert (await site.get())["phenomena"][0]["revision"] == 1
+    await server.call("tab_close", targetId=twin.tab)
+
+
 async def test_one_visit_raises_nothing_however_often_it_is_repeated(site: Site) -> None:
     for _ in range(8):
         await site.upsert()
@@ -745,3 +779,27 @@ async def test_refused_writes_change_nothing_and_are_on_record(site: Site) -> No
         "rev_conflict", "pks.phenomenon_not_found", "pks.polarity_mismatch"
     ]  # fmt: skip
     assert [one.outcome.kind for one in newest] == ["ok", "failed", "invalid"]
+
+
+# -- what a write answers
+
+
+async def test_a_matching_write_answers_the_question_that_was_asked(site: Site) -> None:
+    pressed = await site.press("#no", {"success": GONE})
+    asked = pressed["pksSemanticLearning"]
+    assert asked["kind"] == "consent_cmp"
+    await site.go("/banner")
+    told = (await site.upsert())["pksSemanticLearningResolution"]
+    assert set(told) == {"status", "opportunityId", "verdict", "reason", "matchSource"}
+    assert (told["status"], told["opportunityId"], told["verdict"]) == ("resolved", asked["opportunityId"], "upsert")
+    assert told["matchSource"] in ("fingerprint", "selector")
+    assert "pksSemanticLearningResolution" not in await site.upsert(consent(click("#shut", "noop")))
+
+
+async def test_a_platform_met_while_its_layer_is_answered_leaves_a_candidate(server: Server, tab: str) -> None:
+    site = Site(server, tab)
+    await site.go("/onetrust")
+    gone = {"all": [{"factKey": "dom.#onetrust-banner-sdk", "operator": "not_exists"}]}
+    await site.press("#onetrust-reject-all-handler", {"success": gone})
+    entries = {one["phenomenonId"]: one["level"] for one in (await site.get())["phenomena"]}
+    assert entries["cmp_onetrust"] == 0

@@ -79,7 +79,7 @@ class KnowledgeKeeper:
         self._scribe = scribe
         self._scopes: OrderedDict[ScopeName, Known] = OrderedDict()
         self._platforms: tuple[Version, tuple[Platform, ...]] = ((0, 0, 0), built_in())
-        self._met: OrderedDict[tuple[ScopeName, PlatformId], None] = OrderedDict()
+        self._met: OrderedDict[tuple[ScopeName, str], None] = OrderedDict()
         self.writer = Writer(scribe)
 
     # -- reading
@@ -129,12 +129,11 @@ class KnowledgeKeeper:
     async def last_seen(self) -> dict[PlatformId, int]:
         return await self._db.read(platform_store.last_seen)
 
-    def met(self, scope: ScopeName, vendors: Collection[str]) -> Also | None:
-        """Vendors were seen on a page: what goes into the call's transaction, nothing when it was said before.
-
-        Goes by the platforms as they were last read; those that are built in are always among them.
-        """
-        known = [one for one in self._platforms[1] if one.stable_id in vendors]
+    async def met(self, scope: ScopeName, vendors: Collection[str]) -> Also | None:
+        """Vendors were seen on a page: what goes into the call's transaction, nothing when it was said before."""
+        if all((scope, one) in self._met for one in vendors):
+            return None
+        known = [one for one in await self.platforms() if one.stable_id in vendors]
         fresh = tuple(one for one in known if (scope, one.stable_id) not in self._met)
         if not fresh:
             return None

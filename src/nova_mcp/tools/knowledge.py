@@ -34,7 +34,13 @@ from nova_mcp.tools.spec import AgentParams, Part, Result, TargetParams, maybe, 
 from nova_mcp.tools.times import utc
 
 MOST_IDS: Final = 20
+MOST_ROWS: Final = 40
 _PLACES: Final = 4
+
+
+def _shortened(rows: list[str]) -> list[str]:
+    """A text that can be read; the structured answer has the whole of it."""
+    return rows if len(rows) <= MOST_ROWS else [*rows[:MOST_ROWS], f"and {len(rows) - MOST_ROWS} more"]
 
 
 # -- get
@@ -76,7 +82,7 @@ class GetResult(Result):
         counts = f"{c.active} active, {c.shadow} in review, {c.candidate} candidates, {c.deprecated} deprecated"
         fits = "" if self.context_match else f" (other {', '.join(self.mismatches)})"
         rows = [one.line() for one in self.phenomena] + [one.line() for one in self.domain_hints]
-        return "\n".join([f"{self.scope}: trust {self.trust}, {counts}{fits}", *rows])
+        return "\n".join([f"{self.scope}: trust {self.trust}, {counts}{fits}", *_shortened(rows)])
 
 
 @tool(title="What is known of a site", effect="read", bundles=("pks_learning",), target="none")
@@ -176,7 +182,7 @@ class ListResult(Result):
 
     def text(self) -> str:
         more = "; more with a higher offset" if self.has_more else ""
-        return "\n".join([f"{self.count} sites{more}", *(one.line() for one in self.scopes)])
+        return "\n".join([f"{self.count} sites{more}", *_shortened([one.line() for one in self.scopes])])
 
 
 @tool(title="List known sites", effect="read", bundles=("pks_learning",), target="none")
@@ -283,7 +289,7 @@ async def pks_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
         observed, locale = observed_signals(seen), request.locale or seen.locale
         if request.route is None:
             request = Request(request.device, request.locale, request.auth, route_of(page.url))
-        if (also := keeper.met(scope, seen.vendors)) is not None:
+        if (also := await keeper.met(scope, seen.vendors)) is not None:
             ctx.evidence.also.append(also)
     request = Request(request.device, locale, request.auth, request.route)
     ranking = keeper.match(known, observed, request, None if given is None else given.type)
