@@ -27,6 +27,7 @@ from nova_mcp.knowledge.live import observed_signals, print_of, wanted_of
 from nova_mcp.knowledge.model import Action, ElementPrint, Phenomenon, Platform, ScopeName
 from nova_mcp.knowledge.page_check import harmless
 from nova_mcp.knowledge.repair import Abstain, PageElement, Repair, repair
+from nova_mcp.knowledge.routes import Route, any_covers, route_of
 from nova_mcp.knowledge.stability import action_selectors
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import Checked
@@ -130,7 +131,8 @@ class Revalidator:
         """Check the entries that need it most on the page that is open, as far as the budgets go; `hides` replaces what
         must not be kept."""
         shelved = await self._db.read(store.entries, scope)
-        due, denied = chosen(shelved, limit, self._clock.now_ms())
+        here = [one for one in shelved if _belongs(one, route_of(tab.url))]
+        due, denied = chosen(here, limit, self._clock.now_ms())
         spent = await self._db.write(check_store.spend, scope, tab.target_id, len(due), self._clock.now_ms())
         checks = await self._looked(tab, due[: spent.allowed], platforms) if spent.allowed else ()
         seen = Sightings(scope, tuple(Sighting(one.shelved, one.moved, _kept(one.seen_first, hides)) for one in checks))
@@ -168,6 +170,11 @@ class Revalidator:
         old = await self._db.read(store.surroundings, check.shelved.entry_id)
         found = repair(lost.element, page, old)
         return replace(check, suggestion=suggested(lost.selector, found, check.instead))
+
+
+def _belongs(shelved: Shelved, route: Route) -> bool:
+    """An entry of another part of the site is not missed on this page."""
+    return isinstance(shelved.kept, Phenomenon) and any_covers(shelved.kept.content.context.routes, route)
 
 
 def chosen(shelved: Sequence[Shelved], limit: int, now_ms: int) -> tuple[tuple[Shelved, ...], tuple[str, ...]]:
@@ -236,7 +243,7 @@ def _checked(shelved: Shelved, seen: SignalsSeen, found: Mapping[str, SelectorSe
         verdict,
         fits,
         resolves=lost is None,
-        lost=lost if verdict == "drift" else None,
+        lost=lost if verdict in ("drift", "gone") else None,
         instead=None if lost is None else _found_by(lost, found),
         moved=moved(entry, observed, seen.locale) if sighted else None,
         seen_first=_seen_first(entry, found) if fits.reached else {},
