@@ -2,6 +2,8 @@
 const MOST_NAME = 200;
 const MOST_TEXT = 400;
 const MOST_NODES = 200;
+// A page may write a book into an attribute; a name is cut far below this.
+const LONGEST_SOURCE = 20000;
 // How a walk came to an element decides what it may take from it.
 const [SELF, CHILD, LABEL, REFERENCE] = [0, 1, 2, 3];
 
@@ -64,7 +66,8 @@ const faintInk = (el, style) => illegible(el, style) || withoutInk(el, style);
 // `budget`: nodes left, and what was read already, which is not read again as part of something around it. `root`: where
 // the text is taken from now.
 // `faint`: that place is itself drawn without ink, so its parts are not left out for the same reason; null until asked.
-const newWalk = (start, budget) => ({ start, budget, path: [], ids: false, hidden: false, root: start, faint: null });
+// `bare`: what somebody may have put into a field is left out; `budget.held` then tells that there was a field.
+const newWalk = (start, budget, bare = false) => ({ start, budget, bare, path: [], ids: false, hidden: false, root: start, faint: null });
 const isFaint = (walk) => (walk.faint ??= !opaque(walk.root) || faintInk(walk.root, styleOf(walk.root)));
 
 const referred = (el, how, walk) => {
@@ -96,8 +99,12 @@ const sourceText = (el, role, how, walk) => {
     if (text !== "") return text;
   }
   if (how !== SELF && el !== walk.start) {
-    const value = embeddedValue(el, role, walk);
-    if (says(value)) return value;
+    const value = walk.bare ? null : embeddedValue(el, role, walk);
+    if (value === null && (RANGES.has(role) || isFilledIn(el, tagOf(el), role))) {
+      walk.budget.held = true;
+      return "";
+    }
+    if (value !== null && says(value)) return value;
   }
   const label = attr(el, "aria-label");
   if (label !== null && says(label)) return label;
@@ -106,7 +113,8 @@ const sourceText = (el, role, how, walk) => {
     const native = nativeText(el, tag, walk);
     if (says(native)) return native;
   }
-  const text = how !== SELF || CONTENT_NAMED.has(role) ? contentText(el, walk) : "";
+  const open = how !== SELF || CONTENT_NAMED.has(role);
+  const text = open && !(walk.bare && isFilledIn(el, tag, role)) ? contentText(el, walk) : "";
   if (says(text) || role === "none" || (how === SELF && isOnlyText(el, role, walk))) return text;
   // Blanks may still keep two words apart.
   return tooltip(el, tag, el === walk.start && how === CHILD) || text;
@@ -124,6 +132,8 @@ const selectedText = (el) => {
   for (const option of selectOptions(el)) if (parts.length < 20) parts.push(optionText(option));
   return parts.join(" ");
 };
+
+const isFilledIn = (el, tag, role) => FREE_TEXT.has(role) || role === "combobox" || role === "listbox" || tag === "textarea" || tag === "select" || isEditableHost(el);
 
 // A control inside the name of another speaks through its value, if it has one.
 const embeddedValue = (el, role, walk) => {
@@ -266,6 +276,14 @@ const spaced = (text, display) => (display === "inline" || display === "contents
 // The text of an element as it would stand in a name, whatever its role; only what is drawn with ink.
 const namedText = (el, depth, budget) => contentText(el, { ...newWalk(el, budget), faint: false });
 
+// The same two without anything that was entered: for what outlives the page.
+const bareText = (el, nodes) => (isFilledIn(el, tagOf(el), roleOf(el)) ? "" : contentText(el, { ...newWalk(el, { left: nodes }, true), faint: false }));
+const bareName = (el, role) => {
+  const budget = { left: MOST_NODES };
+  const text = squash(alternative(el, SELF, newWalk(el, budget, true), role).slice(0, LONGEST_SOURCE));
+  return { text, held: budget.held === true };
+};
+
 const fromIds = (el, list) => {
   const walk = newWalk(el, { left: MOST_NODES });
   const root = rootNode(el);
@@ -281,7 +299,7 @@ const nameOf = (el, role) => {
   const known = knownNames.get(el);
   if (known !== undefined && known[0] === role) return known[1];
   if (knownNames.size === 0) Promise.resolve().then(forgetNames);
-  const name = cut(squash(alternative(el, SELF, newWalk(el, { left: MOST_NODES }), role)), MOST_NAME);
+  const name = cut(squash(alternative(el, SELF, newWalk(el, { left: MOST_NODES }), role).slice(0, LONGEST_SOURCE)), MOST_NAME);
   knownNames.set(el, [role, name]);
   return name;
 };

@@ -377,24 +377,23 @@ const commitExtras = (el, places, halo, chosen = false) => {
   };
 };
 
-const commitFacts = (el, places, halo, chosen) => {
+const commitFacts = (el, places, halo, chosen, formTold = formFacts) => {
   const acting = tagOf(el) === "label" ? labelControl(el) ?? el : el;
   const form = formOwner(acting) ?? places.placeOf(acting).form;
-  return { ...factsOf(acting, places), ...commitExtras(acting, places, halo, chosen), formFacts: form === null ? null : formFacts(form) };
+  return { ...factsOf(acting, places), ...commitExtras(acting, places, halo, chosen), formFacts: form === null ? null : formTold(form) };
 };
 
 // Everything a press at this point would set off, the chosen element's own control first.
-const commitRoads = (el, hit, places) => {
-  const halo = composerHalo();
+const commitRoads = (el, hit, places, halo = composerHalo(), formTold = formFacts) => {
   const own = actingElement(el);
-  const roads = [commitFacts(own, places, halo, own === el)];
+  const roads = [commitFacts(own, places, halo, own === el, formTold)];
   if (hit === null) return roads;
   const known = new Set([own]);
   const scripted = closest(hit, (node) => hasAttribute(node, "onclick"));
   for (const other of [actingElement(hit), scripted, ...activatedBy(hit)]) {
     if (other === null || known.has(other) || roads.length >= 8) continue;
     known.add(other);
-    roads.push(commitFacts(other, places, halo, false));
+    roads.push(commitFacts(other, places, halo, false, formTold));
   }
   return roads;
 };

@@ -68,7 +68,8 @@ const cssMatches = (steps) => {
     found = [];
     for (const root of roots) {
       try {
-        found.push(...queryAll(root, step));
+        const list = queryAll(root, step);
+        for (let i = 0; i < list.length; i += 1) found.push(list[i]);
       } catch {
         throw new SelectorError(`"${cut(step, 60)}" is not CSS`);
       }
@@ -96,7 +97,7 @@ const liftText = (el) => {
   return acting ?? el;
 };
 
-const textMatches = (wanted) => {
+const textMatches = (wanted, limits = LIMITS) => {
   const [text, quoted] = unquote(wanted);
   const aim = squash(text);
   if (aim === "") throw new SelectorError("text= needs some text");
@@ -116,15 +117,18 @@ const textMatches = (wanted) => {
       else if (name.toLowerCase().includes(low)) partial.add(el);
     }
     return undefined;
-  });
+  }, limits);
   return exact.size || quoted ? [...exact] : [...partial];
 };
 
-const roleMatches = (text) => {
+const readRole = (text) => {
   const parsed = /^([a-z]+)\s*(?:\[\s*name\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\])?$/i.exec(text.trim());
   if (!parsed) throw new SelectorError('role= reads role=button or role=button[name="Save"]');
-  const role = parsed[1].toLowerCase();
-  const name = parsed[2] === undefined ? null : squash(unquote(parsed[2])[0]);
+  return { role: parsed[1].toLowerCase(), name: parsed[2] === undefined ? null : squash(unquote(parsed[2])[0]) };
+};
+
+const roleMatches = (text) => {
+  const { role, name } = readRole(text);
   const found = [];
   walk(DOC, (el) => {
     if (IGNORED.has(tagOf(el))) return "skip";

@@ -13,10 +13,11 @@ def load_bundle() -> str:
     scripts = sorted((entry for entry in files(__name__).iterdir() if entry.name.endswith(".js")), key=lambda e: e.name)
     body = "\n".join(lean(script.read_text(encoding="utf-8")) for script in scripts)
     data = files("nova_mcp.browser").joinpath("data")
-    platforms = json.dumps(
-        json.loads(data.joinpath("blocker_platforms.json").read_text("utf-8")), separators=(",", ":")
+    platforms, signs = (
+        json.dumps(json.loads(data.joinpath(name).read_text("utf-8")), separators=(",", ":"))
+        for name in ("blocker_platforms.json", "page_signs.json")
     )
-    words = f"const WORDS = {_words()};\nconst PLATFORMS = {platforms};"
+    words = f"const WORDS = {_words()};\nconst PLATFORMS = {platforms};\nconst SIGNS = {signs};"
     return f'(() => {{\n"use strict";\nif (Object.hasOwn(globalThis, "__nova")) return;\n{words}\n{body}\n}})();'
 
 
