@@ -11,17 +11,21 @@ from typing import Any
 
 from playwright.async_api import Error, Route
 
+from bench import repair_servers, repair_sites
 from bench.labels import a_tab
 from bench.packages import NotInstalled, cache_folder
 from bench.repair_servers import reach, serving
 from bench.repair_sites import Site
-from nova_mcp.browser.looking import LookRequest, look
+from nova_mcp.browser import knowledge_look
 from nova_mcp.browser.page import load_bundle
 from nova_mcp.browser.tab import Tab
+from nova_mcp.knowledge import live
+from nova_mcp.knowledge.live import page_elements
 from nova_mcp.knowledge.model import ElementPrint
 from nova_mcp.knowledge.repair import PageElement
 
 Elements = tuple[PageElement, ...]
+LOOKS = 6
 
 
 async def _only_here(route: Route) -> None:
@@ -32,16 +36,24 @@ async def _only_here(route: Route) -> None:
 
 
 async def _elements(tab: Tab) -> Elements:
-    seen = await look(tab, LookRequest())
-    return tuple(
-        PageElement(one.node, ElementPrint(f.tag, f.type, f.name_attr, f.name, f.href_path, f.id, f.testid, f.role, "", f.classes, (f.row_key,) if f.row_key else ()), None)
-        for one in seen.elements if one.visible for f in [one.facts]
-    )
+    """What Nova sees; a busy machine may cut a look short, so it counts only once another says the same."""
+    last: Elements = ()
+    for _ in range(LOOKS):
+        seen = page_elements(await knowledge_look.elements(tab))
+        if [_still(one) for one in seen] == [_still(one) for one in last]:
+            return seen
+        last = seen
+    raise NotInstalled(f"{tab.page.url} never looks the same twice")
+
+
+def _still(element: PageElement) -> PageElement:
+    """An element without what moves on a page that is not at rest."""
+    return dataclasses.replace(element, seen=dataclasses.replace(element.seen, place=None))
 
 
 def reader_mark() -> str:
     """Changes with everything that decides what a print holds."""
-    sources = (load_bundle(), inspect.getsource(sys.modules[__name__]))
+    sources = (load_bundle(), *map(inspect.getsource, (knowledge_look, live, repair_servers, repair_sites)))
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()[:16]
 
 
