@@ -2,6 +2,7 @@
 
 import functools
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -10,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from nova_mcp.browser.blocker_rules import ControlFacts
 from nova_mcp.browser.commit_check import commit_facts
 from nova_mcp.browser.commit_points import CommitPoint, Trigger, classify_commit_point
-from nova_mcp.browser.locate import read_acting
-from nova_mcp.browser.seen import Answer, SeenElement, SeenForm, answer
+from nova_mcp.browser.seen import Answer, SeenElement, SeenForm, answer, read_element, read_form
 from nova_mcp.browser.steady import on_one_document
 from nova_mcp.observation.model import Json
 
@@ -76,6 +76,23 @@ class SelectorSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class ElementSeen:
+    """One element that can be acted on; `selector` names it alone, None where nothing that may be kept does."""
+
+    node: int
+    seen: PrintSeen
+    selector: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsSeen:
+    """A list that repeats: how many items it has, and a selector for all of them."""
+
+    count: int
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
 class VendorSign:
     """By what a vendor is known: hosts of its scripts, marks in the page."""
 
@@ -125,9 +142,22 @@ async def look(
     wanted = list(dict.fromkeys(selectors))
     asked = [one for one in wanted if len(one) <= _SELECTOR_CHARS][:MAX_SELECTORS]
     args: Json = {"selectors": [*asked], "surfaces": [*surfaces[:MAX_SURFACES]]}
-    told = await _told(tab, "knowledgeLook", args, timeout_ms) if asked else []
-    seen = {one: _selector_seen(one, raw) for one, raw in zip(asked, cast(list[Answer], told), strict=True)}
+    told: Answer = await _told(tab, "knowledgeLook", args, timeout_ms) if asked else {"seen": (), "forms": ()}
+    forms = [read_form(raw) for raw in told["forms"]]
+    seen = {one: _selector_seen(one, raw, forms) for one, raw in zip(asked, told["seen"], strict=True)}
     return {one: seen.get(one) or SelectorSeen(one, 0, unread=True) for one in wanted}
+
+
+async def elements(tab: "Tab", limit: int = MAX_ELEMENTS, *, timeout_ms: int = 3000) -> tuple[ElementSeen, ...]:
+    """The elements that can be acted on, in the order of the document; a sample where there are more than the limit."""
+    told = await _told(tab, "knowledgeElements", {"limit": limit}, timeout_ms)
+    return tuple(ElementSeen(one["n"], _print(one["print"]), one["selector"]) for one in cast(list[Answer], told))
+
+
+async def items(tab: "Tab", selector: str, *, timeout_ms: int = 1000) -> ItemsSeen | None:
+    """The list that an element is an item of or lies in an item of; None where nothing repeats."""
+    told = await _told(tab, "knowledgeItems", {"selector": selector[:_SELECTOR_CHARS]}, timeout_ms)
+    return None if told is None else ItemsSeen(told["count"], told["selector"])
 
 
 async def signals(tab: "Tab", wanted: WantedSignals, *, timeout_ms: int = 1000) -> SignalsSeen:
@@ -135,7 +165,7 @@ async def signals(tab: "Tab", wanted: WantedSignals, *, timeout_ms: int = 1000) 
     vendors = wanted.vendors[:MAX_VENDORS]
     args: Json = {
         "dom": list(wanted.dom[:MAX_DOM]),
-        "text": list(wanted.text[:MAX_TEXTS]),
+        "text": [_folded(one) for one in wanted.text[:MAX_TEXTS]],
         "vendors": [{"hosts": list(one.hosts), "marks": list(one.marks)} for one in vendors],
     }
     raw, _ = await on_one_document(tab, lambda: tab.channel.ask("knowledgeSignals", args, timeout_ms=timeout_ms))
@@ -153,13 +183,18 @@ async def signals(tab: "Tab", wanted: WantedSignals, *, timeout_ms: int = 1000) 
     )
 
 
+def _folded(text: str) -> str:
+    """Case, blanks and compatible characters don't count; the page folds its own texts the same way."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
 async def _told(tab: "Tab", question: str, args: Json, timeout_ms: int) -> Any:
     """Long answers come as one text."""
     raw, _ = await on_one_document(tab, lambda: tab.channel.ask(question, args, timeout_ms=timeout_ms))
     return json.loads(raw) if isinstance(raw, str) else raw
 
 
-def _selector_seen(selector: str, raw: Answer) -> SelectorSeen:
+def _selector_seen(selector: str, raw: Answer, forms: Sequence[SeenForm]) -> SelectorSeen:
     return SelectorSeen(
         selector=selector,
         matches=raw["matches"],
@@ -169,8 +204,13 @@ def _selector_seen(selector: str, raw: Answer) -> SelectorSeen:
         unread=raw["unread"],
         control=_control(raw["control"]) if "control" in raw else _UNREAD,
         seen=_print(raw["print"]) if "print" in raw else None,
-        roads=tuple(read_acting(road, "") for road in raw.get("roads", ())),
+        roads=tuple(_road(road, forms) for road in raw.get("roads", ())),
     )
+
+
+def _road(raw: Answer, forms: Sequence[SeenForm]) -> tuple[SeenElement, SeenForm | None]:
+    form = raw["formFacts"]
+    return read_element(raw), None if form is None else forms[form]
 
 
 def _control(raw: Answer) -> ControlFacts:

@@ -4,10 +4,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from nova_mcp.browser.knowledge_look import PrintSeen, SelectorSeen, SignalsSeen, VendorSign, WantedSignals
+from nova_mcp.browser.knowledge_look import (
+    ElementSeen,
+    PrintSeen,
+    SelectorSeen,
+    SignalsSeen,
+    VendorSign,
+    WantedSignals,
+)
 from nova_mcp.knowledge.fingerprints import Observed, distinct
 from nova_mcp.knowledge.model import ElementPrint, Phenomenon, Platform, Signal
 from nova_mcp.knowledge.refusing import LiveLook, bounded
+from nova_mcp.knowledge.repair import PageElement
 
 NEIGHBOURHOOD: Final = 80
 _HOST: Final = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,62})\.)+[a-z][a-z0-9-]{1,62}")
@@ -32,6 +40,11 @@ def print_of(seen: PrintSeen) -> ElementPrint:
             place=seen.place,
         )
     )
+
+
+def page_elements(seen: Iterable[ElementSeen]) -> tuple[PageElement, ...]:
+    """The page as repair looks at it."""
+    return tuple(PageElement(one.node, print_of(one.seen), one.selector) for one in seen)
 
 
 def live_looks(seen: Mapping[str, SelectorSeen]) -> dict[str, LiveLook]:

@@ -1,41 +1,71 @@
 // What stored knowledge asks of a page: what its selectors find now, and what elements look like. Prints outlive the
 // page, so nothing that somebody entered goes into one, and the page has no say in how long anything gets.
-const KNOWN = { selectors: 64, surfaces: 8, matches: 1000, tried: 50, millis: 500, elements: 400, fields: 40 };
+const KNOWN = { selectors: 64, surfaces: 8, matches: 1000, tried: 50, millis: 500, elements: 400, fields: 30, roads: 4 };
 const PRINT = { label: 120, near: 60, neighbours: 4, classes: 12, shape: 300, levels: 40 };
 const UNREAD = Object.freeze({ list: NONE, invalid: false, unread: true });
 const INVALID = Object.freeze({ list: NONE, invalid: true, unread: false });
 const foundList = (list) => ({ list, invalid: false, unread: false });
 
-// -- many selectors at once: those by role share one walk
+// -- many selectors at once: those by role share one search
 
 const longestWord = (text) => text.split(" ").reduce((best, word) => (word.length > best.length ? word : best), "");
 const NAMING_CSS = "img,svg,input,select,textarea,slot,[aria-label],[aria-labelledby],[title],[alt]";
-const NAMING = ["aria-label", "aria-labelledby", "aria-owns", "title", "alt", "value"];
-// Most names are the text inside; an element whose text lacks the longest word of each wanted name can't have one.
+const ELSEWHERE = ["aria-labelledby", "aria-owns", "title", "alt", "value"];
+// Most names are a label or the text inside. One that lacks the longest word of each wanted name is none of them.
 const mayBeNamed = (el, tag, words) => {
-  if (LABELABLE.has(tag) || tag.includes("-") || openShadow(el) !== null || NAMING.some((name) => hasAttribute(el, name))) return true;
-  const text = textContentOf(el).slice(0, LONGEST_SOURCE);
-  if (words.some((word) => text.includes(word))) return true;
-  return firstElementIn(el) !== null && elementAll(el, NAMING_CSS).length > 0;
+  const holdsWord = (text) => words.some((word) => text.includes(word));
+  if (hasAttributes(el)) {
+    if (ELSEWHERE.some((name) => hasAttribute(el, name))) return true;
+    const label = attr(el, "aria-label");
+    if (label !== null && says(label)) return holdsWord(label);
+  }
+  if (tag === "button" ? labelsFor(el).length > 0 : LABELABLE.has(tag) || tag.includes("-") || openShadow(el) !== null) return true;
+  if (holdsWord(textContentOf(el).slice(0, LONGEST_SOURCE))) return true;
+  return firstElementIn(el) === null ? mayBeWrittenTo(el, firstChild(el) === null) : elementAll(el, NAMING_CSS).length > 0;
 };
 
-const roleSearches = (wanted, limits) => {
+// Which roles a tag can have by itself where that depends on its place; finding out is dear and mostly in vain.
+const PLACED_ROLES = new Map(Object.entries({
+  tr: ["row"], td: ["cell", "gridcell"], th: ["columnheader", "rowheader"], tbody: ["rowgroup"], thead: ["rowgroup"], tfoot: ["rowgroup"],
+  li: ["listitem"], header: ["banner"], footer: ["contentinfo"], section: ["region"], aside: ["complementary"], summary: ["button"],
+  a: ["link", "textbox"], img: ["img", "none"], "svg:g": ["group"], "svg:path": ["img"],
+}));
+const mayHaveRole = (tag, usual, byRole) => (typeof usual === "string" ? [usual] : PLACED_ROLES.get(tag) ?? [...byRole.keys()]).some((role) => byRole.has(role));
+// Everything that could have one of the roles, open shadow trees included, without asking each element of the page.
+const roleCandidates = (byRole) => {
+  if (byRole.has("generic")) return queryDeep(DOC, "*", LIMITS.nodes);
+  const tags = [...TAG_ROLES].filter(([tag, usual]) => mayHaveRole(tag, usual, byRole)).map(([tag]) => tag.replace(/^svg:/, ""));
+  return queryDeep(DOC, [...tags, "[role]", "[contenteditable]"].join(","), LIMITS.nodes);
+};
+
+// False when there was not time for all of them.
+const roleSearches = (wanted, deadline) => {
   const byRole = new Map();
   for (const one of wanted) byRole.set(one.role, [...(byRole.get(one.role) ?? []), one]);
-  const words = new Map([...byRole].map(([role, list]) => [role, list.map((one) => (one.name === null ? "" : longestWord(one.name)))]));
-  const state = walk(DOC, (el) => {
+  const words = new Map([...byRole].map(([role, list]) => [role, [...new Set(list.map((one) => (one.name === null ? "" : longestWord(one.name))))]]));
+  const candidates = roleCandidates(byRole);
+  for (let i = 0; i < candidates.length; i += 1) {
+    if ((i & 63) === 63 && now() > deadline) return false;
+    const el = candidates[i];
     const tag = tagOf(el);
-    if (IGNORED.has(tag)) return "skip";
-    const usual = TAG_ROLES.get(tag) ?? "generic";
-    if (typeof usual === "string" && !byRole.has(usual) && (!hasAttributes(el) || (!hasAttribute(el, "role") && !hasAttribute(el, "contenteditable")))) return undefined;
-    const role = roleOf(el);
+    const role = IGNORED.has(tag) ? "" : roleOf(el);
     const list = byRole.get(role);
-    if (list === undefined || !mayBeNamed(el, tag, words.get(role))) return undefined;
+    if (list === undefined || !mayBeNamed(el, tag, words.get(role))) continue;
     for (const one of list)
       if (one.found.length < KNOWN.matches && (one.name === null || nameOf(el, role) === one.name)) one.found.push(el);
-    return undefined;
-  }, limits);
-  return !state.truncated;
+  }
+  return true;
+};
+
+// A list of the browser's own makes its elements only when they are asked for.
+const cssFound = (text) => {
+  const steps = splitSteps(text);
+  return steps.length === 1 ? documentAll(DOC, steps[0]) : cssMatches(steps);
+};
+const firstOf = (list, most) => {
+  const found = [];
+  for (let i = 0; i < Math.min(list.length, most); i += 1) found.push(list[i]);
+  return found;
 };
 
 // Selector → what it finds, the same as `select` does one by one; what time does not suffice for is unread.
@@ -54,20 +84,20 @@ const resolveMany = (selectors, deadline) => {
       } else if (text.startsWith("text=")) {
         const list = textMatches(text.slice(5), { nodes: LIMITS.nodes, millis: left });
         told.set(selector, now() > deadline ? UNREAD : foundList(list));
-      } else told.set(selector, foundList(cssMatches(splitSteps(text))));
+      } else told.set(selector, foundList(cssFound(text)));
     } catch {
       told.set(selector, INVALID);
     }
   }
-  if (roles.length > 0 && !roleSearches(roles, { nodes: LIMITS.nodes, millis: Math.max(1, deadline - now()) }))
+  if (roles.length > 0 && !roleSearches(roles, deadline))
     for (const [selector, { list }] of told) if (roles.some((one) => one.found === list)) told.set(selector, UNREAD);
   return told;
 };
 
 // The element that is meant: what can be seen comes first, as for a click.
 const meantBy = (list) => {
-  for (let i = 0; i < Math.min(list.length, KNOWN.tried); i += 1) if (seenByEye(list[i])) return { el: list[i], visible: true };
-  return { el: list[0] ?? null, visible: false };
+  const found = firstOf(list, KNOWN.tried).find(seenByEye);
+  return found !== undefined ? { el: found, visible: true } : { el: list[0] ?? null, visible: false };
 };
 
 // -- prints
@@ -179,23 +209,24 @@ const controlTold = (el) => {
   return { texts: [...new Set(texts)].filter((text) => text !== ""), identifiers: [], platform: null, away: "", unfolds: false, small: false };
 };
 
-// Forms are told once each and without the many fields that are alike, which say nothing new about what a form does.
+// Forms are told once each, by their place in a list, and without the many fields that are alike, which say nothing new
+// about what a form does.
 const formsOnce = () => {
-  const told = new Map();
-  return (form) => {
-    let facts = told.get(form);
-    if (facts === undefined) {
-      facts = formFacts(form);
+  const [told, places] = [[], new Map()];
+  const place = (form) => {
+    if (!places.has(form)) {
+      const facts = formFacts(form);
       const kinds = new Set();
       const isNew = (field) => {
         const kind = `${field.tag} ${field.type} ${field.autocomplete}`;
         return !kinds.has(kind) && kinds.add(kind).size <= KNOWN.fields;
       };
-      facts.fields = facts.fields.filter((field, index) => isNew(field) || index < KNOWN.fields).map((field) => ({ ...field, autocomplete: field.autocomplete.slice(0, 100) }));
-      told.set(form, facts);
+      const fields = facts.fields.filter((field, index) => isNew(field) || index < KNOWN.fields);
+      places.set(form, told.push({ ...facts, fields: fields.map((field) => ({ ...field, autocomplete: cut(field.autocomplete, 100) })) }) - 1);
     }
-    return facts;
+    return places.get(form);
   };
+  return { told, place };
 };
 
 // What would be set off by a press in the middle; where something lies above it, by a press on the element alone.
@@ -203,7 +234,7 @@ const roadsFrom = (el, tools) => {
   const box = boxOf(el);
   const hit = deepHit(box.left + box.width / 2, box.top + box.height / 2);
   const inner = hit !== null && composedContains(el, hit) ? hit : el;
-  return commitRoads(el, inner, tools.places, tools.halo, tools.formTold).map((road) => ({ ...road, value: "" }));
+  return commitRoads(el, inner, tools.places, tools.halo, tools.forms.place).slice(0, KNOWN.roads).map((road) => ({ ...road, value: "" }));
 };
 
 const seenFor = ({ list, invalid, unread }, inside, tools) => {
@@ -215,10 +246,12 @@ const seenFor = ({ list, invalid, unread }, inside, tools) => {
 
 questions.knowledgeLook = ({ selectors = [], surfaces = [] }) => {
   const deadline = now() + KNOWN.millis;
+  shadowRoots.at = -Infinity;
   const [wanted, around] = [selectors.slice(0, KNOWN.selectors), surfaces.slice(0, KNOWN.surfaces)];
   const found = resolveMany([...around, ...wanted], deadline);
-  const layers = around.flatMap((surface) => found.get(surface).list.slice(0, KNOWN.tried));
+  const layers = around.flatMap((surface) => firstOf(found.get(surface).list, KNOWN.tried));
   const inside = (el) => (around.length === 0 ? null : layers.some((layer) => composedContains(layer, el)));
-  const tools = { ...printTools(), places: makePlaces(), halo: composerHalo(), formTold: formsOnce() };
-  return JSON.stringify(wanted.map((selector) => seenFor(now() > deadline ? UNREAD : found.get(selector), inside, tools)));
+  const tools = { ...printTools(), places: makePlaces(), halo: composerHalo(), forms: formsOnce() };
+  const seen = wanted.map((selector) => seenFor(now() > deadline ? UNREAD : found.get(selector), inside, tools));
+  return JSON.stringify({ seen, forms: tools.forms.told });
 };

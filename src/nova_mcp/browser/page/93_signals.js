@@ -1,72 +1,12 @@
 // Which of the signs that stored knowledge goes by hold on this page now: one pass over the tree, hardly any layout.
 // `SIGNS` comes with the bundle: what each sign means, and by which marks a framework is known.
-const SIGNAL = { nodes: 12000, chars: 150000, millis: 60, scripts: 400, hits: 8, dom: 1500, text: 800, vendors: 200, plain: 2000 };
+const SIGNAL = { texts: 8000, chars: 150000, values: 20000, soup: 1000000, millis: 250, scripts: 400, hits: 8, dom: 1500, text: 800, vendors: 200, plain: 2000 };
 // Behind the end of what is read lie, on long pages, the layers: the last part is read as well.
-const TAIL = { nodes: 4000, chars: 50000 };
-const FRAMEWORK_CSS = Object.entries(SIGNS.frameworks).map(([name, marks]) => [name, marks.join(",")]);
+const TAIL = { texts: 1500, chars: 40000 };
+const FRAMEWORKS = Object.entries(SIGNS.frameworks).map(([name, marks]) => [name, marks.join(",")]);
+const ANY_FRAMEWORK = FRAMEWORKS.map(([, css]) => css).join(",");
 const BORDER = "\u0001";
-const documentHead = getter(Document.prototype, "head");
 const compatMode = getter(Document.prototype, "compatMode");
-
-// -- the pass: every text, and the ids and classes that occur
-
-const noteTokens = (el, out) => {
-  if (!hasAttributes(el)) return;
-  const [id, names] = [attr(el, "id"), attr(el, "class")];
-  if (id !== null) out.ids.add(id);
-  if (names === null || names === "" || out.lists.has(names)) return;
-  out.lists.add(names);
-  for (const name of names.split(/[ \t\n\f\r]+/)) out.classes.add(name);
-};
-
-const notePiece = (node, out, most) => {
-  const data = dataOf(node);
-  if (data.length < 3 && data.trim() === "") return;
-  const text = data.slice(0, most);
-  out.pieces.push([node, text.includes(BORDER) ? text.replaceAll(BORDER, " ") : text]);
-  out.chars += text.length + 1;
-};
-
-const passOver = ([first, next], most, deadline, out) => {
-  const body = documentBody(DOC);
-  const stack = body === null ? [] : [first(body)].filter((node) => node !== null);
-  for (let nodes_ = 0; stack.length > 0; ) {
-    const node = stack.pop();
-    if ((nodes_ += 1) > most.nodes || out.chars > most.chars || ((nodes_ & 255) === 0 && now() > deadline)) return false;
-    const follow = next(node);
-    if (follow !== null) stack.push(follow);
-    const type = nodeType(node);
-    if (type === 3) notePiece(node, out, most.chars);
-    if (type !== 1) continue;
-    noteTokens(node, out);
-    if (SKIPPED.has(tagOf(node))) {
-      // Nothing to read in there, but things to find.
-      for (const el of elementAll(node, "[id],[class]")) noteTokens(el, out);
-      continue;
-    }
-    const [inner, shadow] = [first(node), openShadow(node)];
-    if (inner !== null) stack.push(inner);
-    const deep = shadow === null ? null : first(shadow);
-    if (deep !== null) stack.push(deep);
-  }
-  return true;
-};
-
-const newPass = () => ({ pieces: [], chars: 0, ids: new Set(), classes: new Set(), lists: new Set() });
-const passOverPage = (deadline) => {
-  const out = newPass();
-  for (const el of [documentElement(DOC), documentBody(DOC)]) if (el !== null) noteTokens(el, out);
-  const head = documentHead(DOC);
-  if (head !== null) for (const el of elementAll(head, "[id],[class]")) noteTokens(el, out);
-  const whole = passOver([firstChild, nextSibling], SIGNAL, deadline, out);
-  if (!whole) {
-    const tail = newPass();
-    passOver([lastChild, previousSibling], TAIL, deadline + SIGNAL.millis / 4, tail);
-    const known = new Set(out.pieces.map(([node]) => node));
-    out.pieces.push(...tail.pieces.reverse().filter(([node]) => !known.has(node)));
-  }
-  return { ...out, whole };
-};
 
 // -- selectors: what they name has to occur at all before the page is searched for it
 
@@ -89,34 +29,105 @@ const needsOf = (css) => {
   let needs = knownNeeds.get(css);
   if (needs === undefined) {
     if (knownNeeds.size > 3000) knownNeeds.clear();
-    knownNeeds.set(css, (needs = neededBy(css)));
+    knownNeeds.set(css, (needs = /^\s*(role|text)=/.test(css) ? null : neededBy(css)));
   }
   return needs;
 };
 
-const makeOccurs = (pass) => {
-  const values = new Map();
-  const valuesOf = (name) => {
-    let known = values.get(name);
-    if (known === undefined) {
-      known = new Set();
-      const list = documentAll(DOC, `[${name}]`);
-      for (let i = 0; i < list.length; i += 1) known.add(attr(list[i], name));
-      values.set(name, known);
-    }
-    return known;
+// Every value of an attribute in the document; null where there are too many to be worth the reading.
+const valuesIn = (name) => {
+  const list = documentAll(DOC, `[${name}]`);
+  if (list.length > SIGNAL.values) return null;
+  const values = new Set();
+  for (let i = 0; i < list.length; i += 1) values.add(attr(list[i], name));
+  return values;
+};
+const classesIn = () => {
+  const lists = valuesIn("class");
+  if (lists === null) return null;
+  const names = new Set();
+  for (const list of lists) for (const name of list.split(/[ \t\n\f\r]+/)) names.add(name);
+  return names;
+};
+
+// A selector by text is dear; on most pages its longest word occurs nowhere.
+const SPOKEN = ["aria-label", "title", "alt", "placeholder", "value", "label"];
+const makeMentioned = () => {
+  let soup = null;
+  const read = () => {
+    const texts = [documentBody(DOC), ...rootsNow()].map((root) => (root === null ? "" : textContentOf(root).slice(0, SIGNAL.soup)));
+    for (const name of SPOKEN) for (const value of valuesIn(name) ?? NONE) texts.push(value.slice(0, LONGEST_SOURCE));
+    return texts.join(BORDER).toLowerCase();
+  };
+  return (selector) => (soup ??= read()).includes(longestWord(squash(unquote(selector.trim().slice(5))[0]).toLowerCase()));
+};
+
+const makeOccurs = () => {
+  const mentioned = makeMentioned();
+  const known = new Map();
+  const has = (name, value) => {
+    if (!known.has(name)) known.set(name, name === "class" ? classesIn() : valuesIn(name));
+    return known.get(name)?.has(value) ?? true;
   };
   // In documents of the old kind ids and classes are compared without case.
-  const exact = compatMode(DOC) === "CSS1Compat" && pass.whole;
+  const exact = compatMode(DOC) === "CSS1Compat";
   return (selector) => {
-    const needs = /^\s*(role|text)=/.test(selector) ? null : needsOf(selector);
-    if (!exact || needs === null) return true;
-    if (!needs.ids.every((id) => pass.ids.has(id)) || !needs.classes.every((name) => pass.classes.has(name))) return false;
-    return needs.attributes.every(([name, value]) => valuesOf(name).has(value));
+    if (selector.trim().startsWith("text=")) return mentioned(selector);
+    const needs = exact ? needsOf(selector) : null;
+    if (needs === null) return true;
+    if (!needs.ids.every((id) => byId(DOC, id) !== null) || !needs.classes.every((name) => has("class", name))) return false;
+    return needs.attributes.every(([name, value]) => has(name, value));
   };
 };
 
 // -- texts
+
+const treeNode = uncurry(Object.getOwnPropertyDescriptor(TreeWalker.prototype, "currentNode").get);
+const lastInTree = uncurry(TreeWalker.prototype.lastChild);
+const previousInTree = uncurry(TreeWalker.prototype.previousNode);
+const LONG_PIECE = 300;
+const takePiece = (node, most, out) => {
+  const data = dataOf(node);
+  if (data.length < 2 || !says(data)) return;
+  // Scripts are long texts; what is short is asked about only if something is found in it.
+  if (data.length > LONG_PIECE && isSilentText(node)) return;
+  const text = data.slice(0, most.chars);
+  out.pieces.push([node, text.includes(BORDER) ? text.replaceAll(BORDER, " ") : text]);
+  out.left.chars -= text.length + 1;
+};
+const isSilentText = (node) => {
+  const up = parentNode(node);
+  return up !== null && isElement(up) && SKIPPED.has(tagOf(up));
+};
+const inBudget = (out, deadline) => (out.left.texts -= 1) >= 0 && out.left.chars > 0 && ((out.left.texts & 127) !== 0 || now() < deadline);
+
+// All texts of the page, those of open shadow trees last; of a page that is too long its beginning and its end.
+const textPieces = (deadline) => {
+  const out = { pieces: [], left: { ...SIGNAL }, whole: true };
+  const body = documentBody(DOC);
+  const roots = body === null ? [] : [body, ...rootsNow().filter(isConnected)];
+  for (const root of roots) {
+    const tree = makeTreeWalker(DOC, root, SHOW_TEXT);
+    for (let node = nextInTree(tree); node !== null; node = nextInTree(tree)) {
+      if (!inBudget(out, deadline)) {
+        out.whole = false;
+        break;
+      }
+      takePiece(node, SIGNAL, out);
+    }
+    if (!out.whole) break;
+  }
+  return out.whole ? out : { whole: false, pieces: [...out.pieces, ...tailPieces(body, new Set(out.pieces.map(([node]) => node)), deadline)] };
+};
+
+const tailPieces = (body, known, deadline) => {
+  const out = { pieces: [], left: { ...TAIL } };
+  const tree = makeTreeWalker(DOC, body, SHOW_TEXT | 1);
+  while (lastInTree(tree) !== null);
+  for (let node = treeNode(tree); node !== null && inBudget(out, deadline + SIGNAL.millis / 4); node = previousInTree(tree))
+    if (isText(node) && !known.has(node)) takePiece(node, TAIL, out);
+  return out.pieces.reverse();
+};
 
 const foldedSign = (text) =>
   (PLAIN_LETTERS.test(text) ? text.toLowerCase() : text.toWellFormed().normalize("NFKC").toLowerCase().replace(/ß/g, "ss").replace(/ς/g, "σ")).replace(/\s+/gu, " ");
@@ -140,15 +151,16 @@ const makeTriples = (text) => {
 };
 
 // A text holds when every piece of one place where it stands can be seen.
-const makeShows = (pass) => {
-  const page = foldedSign(pass.pieces.map(([, text]) => text).join(BORDER));
+const makeShows = (read) => {
+  const page = foldedSign(read.pieces.map(([, text]) => text).join(BORDER));
   const packed = tight(page);
   const maybe = makeTriples(packed);
   const seen = new Map();
   const isSeen = (index) => {
     if (!seen.has(index)) {
-      const el = composedParent(pass.pieces[index][0]);
-      seen.set(index, el !== null && shownText(el));
+      const node = read.pieces[index][0];
+      const el = composedParent(node);
+      seen.set(index, el !== null && !isSilentText(node) && shownText(el));
     }
     return seen.get(index);
   };
@@ -157,9 +169,9 @@ const makeShows = (pass) => {
     for (let at = page.indexOf(BORDER, from); at >= 0 && at < to; at = page.indexOf(BORDER, at + 1)) count += 1;
     return count;
   };
-  return (text) => {
-    const wanted = foldedSign(text).trim();
-    const close = tight(wanted);
+  // The host has folded what is wanted already.
+  return (wanted) => {
+    const close = wanted.replaceAll(" ", "");
     if (close === "" || !maybe(close) || !packed.includes(close)) return false;
     let [times, from, border] = [0, 0, 0];
     for (const found of page.matchAll(signPattern(wanted))) {
@@ -196,6 +208,32 @@ const marksHold = (css, occurs) => {
   } catch {
     return false;
   }
+};
+
+// Frameworks mark what they hang their tree on: the head and the top of the body are enough to look at.
+const TOP = { levels: 5, elements: 250, head: 150 };
+const topElements = () => {
+  const found = [documentElement(DOC), documentBody(DOC)].filter((el) => el !== null);
+  for (const tag of ["meta", "link", "script"]) {
+    const list = allByTag(DOC, tag);
+    for (let i = 0; i < Math.min(list.length, TOP.head); i += 1) found.push(list[i]);
+  }
+  let level = [documentBody(DOC)].filter((el) => el !== null);
+  const most = found.length + TOP.elements;
+  for (let depth = 0; depth < TOP.levels && level.length > 0; depth += 1) {
+    const next = [];
+    for (const el of level)
+      for (let child = firstElementIn(el); child !== null && found.length < most; child = nextElement(child)) {
+        found.push(child);
+        next.push(child);
+      }
+    level = next;
+  }
+  return found;
+};
+const frameworksSeen = () => {
+  const marked = topElements().filter((el) => hasAttributes(el) && matches(el, ANY_FRAMEWORK));
+  return FRAMEWORKS.filter(([, css]) => marked.some((el) => matches(el, css))).map(([name]) => name);
 };
 
 // -- what lies over the page, and where
@@ -253,8 +291,7 @@ const wantedText = (list, most) => list.slice(0, most).map((text) => String(text
 
 questions.knowledgeSignals = ({ dom = [], text = [], vendors = [] }) => {
   const deadline = now() + SIGNAL.millis;
-  const pass = passOverPage(deadline);
-  const occurs = makeOccurs(pass);
+  const occurs = makeOccurs();
   const selectors = wantedText(dom, SIGNAL.dom);
   const found = resolveMany(selectors.filter(occurs), deadline);
   const [shown, unread] = [[], []];
@@ -264,14 +301,15 @@ questions.knowledgeSignals = ({ dom = [], text = [], vendors = [] }) => {
     else if (one !== undefined && meantBy(one.list).visible) shown.push(index);
   });
   const texts = wantedText(text, SIGNAL.text);
-  const shows = texts.length === 0 ? null : makeShows(pass);
+  const read = texts.length === 0 ? { whole: true } : textPieces(deadline);
+  const shows = texts.length === 0 ? null : makeShows(read);
   const hosts = scriptHosts();
   const there = (vendor) => vendor.hosts.some((host) => servedBy(hosts, host)) || vendor.marks.some((css) => marksHold(css, occurs));
   const root = documentElement(DOC);
   return {
     dom: shown, unread, text: [...texts.keys()].filter((index) => shows(texts[index])),
-    vendors: [...vendors.slice(0, SIGNAL.vendors).keys()].filter((index) => there(vendors[index])), ...lyingOver(), whole: pass.whole,
+    vendors: [...vendors.slice(0, SIGNAL.vendors).keys()].filter((index) => there(vendors[index])), ...lyingOver(), whole: read.whole,
     lang: root === null ? "" : (attr(root, "lang") ?? "").slice(0, 35).toWellFormed(),
-    frameworks: FRAMEWORK_CSS.filter(([, css]) => documentAll(DOC, css).length > 0).map(([name]) => name),
+    frameworks: frameworksSeen(),
   };
 };
