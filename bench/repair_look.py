@@ -66,11 +66,11 @@ def as_json(element: PageElement) -> dict[str, Any]:
     return {"node": element.node, "selector": element.selector, **{k: v for k, v in full.items() if v}}
 
 
-def from_json(told: dict[str, Any]) -> PageElement:
+def from_json(told: dict[str, Any], at: int) -> PageElement:
     node, selector = told.pop("node"), told.pop("selector")
     place = told.pop("place", None)
     lists = {name: tuple(told.pop(name, ())) for name in ("classes", "neighbours")}
-    return PageElement(node, ElementPrint(**told, **lists, place=tuple(place) if place else None), selector)
+    return PageElement(node, ElementPrint(**told, **lists, place=tuple(place) if place else None), selector, at)
 
 
 def _read(site: Site, version: int, mark: str) -> dict[str, Elements] | None:
@@ -80,7 +80,7 @@ def _read(site: Site, version: int, mark: str) -> dict[str, Elements] | None:
         return None
     if told["mark"] != mark:
         return None
-    return {path: tuple(map(from_json, elements)) for path, elements in told["pages"].items()}
+    return {path: tuple(from_json(one, at) for at, one in enumerate(elements)) for path, elements in told["pages"].items()}
 
 
 def _write(site: Site, version: int, mark: str, pages: dict[str, Elements]) -> None:

@@ -3,7 +3,7 @@
 A wrong repair is worse than none, so whatever is doubtful is left to the agent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -14,11 +14,16 @@ from nova_mcp.knowledge.similarity import (
     TELLING,
     Likeness,
     excludes,
+    family,
     keeps,
+    label_of,
     lens_for,
     likeness,
+    marks_of,
+    text_likeness,
     twins_of,
 )
+from nova_mcp.knowledge.slots import Slot, landmarks, slot_of
 from nova_mcp.knowledge.stability import stability
 
 AbstainReason = Literal[
@@ -28,6 +33,7 @@ AbstainReason = Literal[
     "too_different",
     "too_close",
     "not_mutual",
+    "twin_gone",
     "no_unique_selector",
     "unsure",
 ]
@@ -42,23 +48,30 @@ _WITHOUT_MARGIN: Final = 0.55
 _ALONE: Final = 0.85
 _RISKY: Final = 0.90
 _TELLS: Final = 0.90
+# What being the only one to keep something that only the lost element had is worth beside likeness.
+_SOLE: Final = 0.15
 _LABEL_CHARS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class PageElement:
-    """An element of the page as it is now; `selector` is the page's own proposal if it names this element alone."""
+    """An element of the page as it is now; `selector` is the page's own proposal if it names this element alone.
+
+    `at` is its place in the order of the document, None where nobody knows.
+    """
 
     node: int
     seen: ElementPrint
     selector: str | None = None
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
     """The best candidate with everything that speaks for and against it.
 
-    `mutual` is None without an old page; `contradicted` when another element has kept what this one has lost.
+    `mutual` is None without an old page; `contradicted` when another element has kept what this one has lost;
+    `twin_gone` when there are fewer elements of its label than there were and nothing says which of them is left.
     """
 
     candidate: PageElement
@@ -67,6 +80,7 @@ class Assessment:
     mutual: bool | None
     telling: bool
     contradicted: bool
+    twin_gone: bool
     selector: str | None
     confidence: float
 
@@ -141,20 +155,83 @@ def _is_contradicted(learned: ElementPrint, candidate: PageElement, page: Sequen
     return any(keeps(learned, rival, name) for rival in rivals for name in lost)
 
 
-def _is_mutual(learned: ElementPrint, candidate: ElementPrint, old_page: Sequence[ElementPrint]) -> bool:
+class _Pages:
+    """Both pages side by side, and where each old element is to be expected on the new one."""
+
+    def __init__(self, old: Sequence[ElementPrint], page: Sequence[PageElement]) -> None:
+        self.old = old
+        placed = [one for one in page if one.at is not None]
+        self.new = sorted(placed, key=lambda one: one.at or 0) if len(placed) == len(page) else []
+        self._place = {one.node: index for index, one in enumerate(self.new)}
+        self._known = landmarks(old, [one.seen for one in self.new]) if self.new else []
+
+    def slot(self, index: int) -> Slot | None:
+        return slot_of(index, self._known, (len(self.old), len(self.new))) if self._known else None
+
+    def slot_for(self, learned: ElementPrint) -> Slot | None:
+        return self.slot(self.old.index(learned)) if learned in self.old else None
+
+    def in_place(self, slot: Slot | None, candidate: PageElement) -> bool | None:
+        return None if slot is None else slot.holds(self._place[candidate.node])
+
+    def alone_there(self, slot: Slot | None, learned: ElementPrint, candidate: PageElement) -> bool:
+        """Whether neither says anything, and no other such element stands between the same two landmarks."""
+        if slot is None or label_of(learned) or label_of(candidate.seen) or not self.in_place(slot, candidate):
+            return False
+        before = self.old[slot.old[0] + 1 : slot.old[1]]
+        after = [one.seen for one in self.new[slot.new[0] + 1 : slot.new[1]]]
+        return all(
+            sum(family(one) == family(learned) and not label_of(one) for one in side) == 1 for side in (before, after)
+        )
+
+
+def _is_mutual(learned: ElementPrint, candidate: PageElement, own: float, pages: _Pages) -> bool:
     """Whether the candidate's best match on the old page is the element that is looked for, and it alone."""
-    own = likeness(learned, candidate, lens_for(learned, old_page)).score
-    twins = twins_of(learned, old_page)
+    twins = twins_of(learned, pages.old)
+    skipped = False
+    for index, other in enumerate(pages.old):
+        if other == learned and not skipped:
+            skipped = True
+            continue
+        if excludes(other, candidate.seen) is not None:
+            continue
+        lens = lens_for(other, pages.old) if other in twins else PLAIN
+        in_place = pages.in_place(pages.slot(index), candidate)
+        if likeness(other, candidate.seen, lens, in_place).score >= own:
+            return False
+    return True
+
+
+def _sole_keeper(
+    learned: ElementPrint, page: Sequence[PageElement], old_page: Sequence[ElementPrint]
+) -> int | None:
+    """The node that alone has kept what only the lost element had; None where there is none or they disagree."""
     others = list(old_page)
     if learned in others:
         others.remove(learned)
-    for other in others:
-        if excludes(other, candidate) is not None:
-            continue
-        lens = lens_for(other, old_page) if other in twins else PLAIN
-        if likeness(other, candidate, lens).score >= own:
-            return False
-    return True
+    able = [one for one in page if excludes(learned, one.seen) is None]
+    found: set[int] = set()
+    for name in TELLING:
+        if not any(keeps(learned, one, name) for one in others):
+            keepers = [one.node for one in able if keeps(learned, one.seen, name)]
+            found |= set(keepers) if len(keepers) == 1 else set()
+    if not label_of(learned):
+        own = lens_for(learned, old_page).own_marks
+        keepers = [one.node for one in able if own and own <= marks_of(one.seen)]
+        found |= set(keepers) if len(keepers) == 1 else set()
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_twin_gone(learned: ElementPrint, page: Sequence[PageElement], old_page: Sequence[ElementPrint]) -> bool:
+    """Whether fewer elements carry its label than did before."""
+    label, kind = label_of(learned), family(learned)
+    if not label:
+        return False
+
+    def count(prints: Iterable[ElementPrint]) -> int:
+        return sum(family(one) == kind and text_likeness(label, label_of(one)) == 1.0 for one in prints)
+
+    return 1 < count(old_page) > count(one.seen for one in page)
 
 
 def _confidence(score: float, margin: float, mutual: bool | None, selector: str | None) -> float:
@@ -171,20 +248,41 @@ def assess(
 ) -> Assessment | None:
     """The element that looks most like the learned one, and how far ahead of the next it is."""
     lens = PLAIN if old_page is None else lens_for(learned, old_page)
-    ranked = sorted(
-        ((likeness(learned, one.seen, lens), one) for one in page if excludes(learned, one.seen) is None),
-        key=lambda pair: (-pair[0].score, pair[1].node),
-    )
+    pages = None if old_page is None else _Pages(old_page, page)
+    slot = None if pages is None else pages.slot_for(learned)
+    sole = None if old_page is None else _sole_keeper(learned, page, old_page)
+    found_of = {
+        one.node: likeness(learned, one.seen, lens, None if pages is None else pages.in_place(slot, one))
+        for one in page
+        if excludes(learned, one.seen) is None
+    }
+    worth = {node: found.score + (_SOLE if node == sole else 0.0) for node, found in found_of.items()}
+    ranked = sorted((one for one in page if one.node in worth), key=lambda one: (-worth[one.node], one.node))
     if not ranked:
         return None
-    found, candidate = ranked[0]
-    margin = found.score - (ranked[1][0].score if len(ranked) > 1 else 0.0)
-    mutual = None if old_page is None else _is_mutual(learned, candidate.seen, old_page)
+    candidate = ranked[0]
+    found = found_of[candidate.node]
+    margin = worth[candidate.node] - (worth[ranked[1].node] if len(ranked) > 1 else 0.0)
     selector = proposed_selector(candidate, page)
-    sure = _confidence(found.score, margin, mutual, selector)
-    telling = _is_telling(found, alone=old_page is None)
-    contradicted = _is_contradicted(learned, candidate, page)
-    return Assessment(candidate, found, margin, mutual, telling, contradicted, selector, sure)
+    mutual = None if pages is None else _is_mutual(learned, candidate, found.score, pages)
+    telling = _is_telling(found, alone=pages is None)
+    gone = False
+    if pages is not None and candidate.node == sole:
+        telling = True
+    elif pages is not None:
+        telling = telling or pages.alone_there(slot, learned, candidate)
+        gone = _is_twin_gone(learned, page, pages.old) and not pages.in_place(slot, candidate)
+    return Assessment(
+        candidate,
+        found,
+        margin,
+        mutual,
+        telling,
+        _is_contradicted(learned, candidate, page),
+        gone,
+        selector,
+        _confidence(found.score, margin, mutual, selector),
+    )
 
 
 def decide(found: Assessment | None, min_confidence: float = MIN_CONFIDENCE) -> Repair | Abstain:
@@ -201,6 +299,8 @@ def decide(found: Assessment | None, min_confidence: float = MIN_CONFIDENCE) -> 
         return Abstain("too_close", found)
     if found.mutual is False:
         return Abstain("not_mutual", found)
+    if found.twin_gone:
+        return Abstain("twin_gone", found)
     if found.selector is None:
         return Abstain("no_unique_selector", found)
     if found.confidence < min_confidence:

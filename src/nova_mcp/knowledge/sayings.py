@@ -1,0 +1,42 @@
+"""What a label means: the usual other words for the same thing, without the words that only dress it up; pure."""
+
+import functools
+from typing import Final
+
+Words = tuple[str, ...]
+
+# Words that come and go in redesigns and never tell one field or button of a page from another.
+_FILLERS: Final = frozenset(
+    "a an the your my our i please enter type insert here now for of free full address "
+    "ihre deine bitte jetzt eingeben adresse votre vos saisir entrez veuillez maintenant su tu por favor ahora".split()
+)
+_SAID: Final = {
+    "log in": ("login", "log in", "sign in", "signin", "anmelden", "einloggen", "se connecter", "iniciar sesión"),
+    "log out": ("logout", "log out", "log off", "sign out", "signout", "abmelden", "ausloggen", "se déconnecter"),
+    "sign up": ("sign up", "signup", "register", "create account", "create an account", "create new account",
+                "create a new account", "create your account", "registrieren", "konto erstellen", "créer un compte"),
+    "email": ("email", "e mail"),
+    "forgotten": ("forgot password", "forgot your password", "forgot my password", "lost password",
+                  "lost your password", "passwort vergessen", "mot de passe oublié"),
+    "password again": ("repeat password", "retype password", "confirm password", "re enter password",
+                       "password again", "password confirmation", "passwort wiederholen", "passwort bestätigen"),
+}  # fmt: skip
+_PHRASES: Final = {tuple(phrase.split()): f"={kind}" for kind, phrases in _SAID.items() for phrase in phrases}
+_LONGEST: Final = max(map(len, _PHRASES))
+
+
+@functools.lru_cache(maxsize=16_384)
+def meaning(words: Words) -> Words:
+    """The words that carry a label; a label of fillers alone means what it says."""
+    found: list[str] = []
+    at = 0
+    while at < len(words):
+        for size in range(min(_LONGEST, len(words) - at), 0, -1):
+            if (said := _PHRASES.get(words[at : at + size])) is not None:
+                found.append(said)
+                at += size
+                break
+        else:
+            found.append(words[at])
+            at += 1
+    return tuple(word for word in found if word not in _FILLERS) or words
