@@ -25,6 +25,8 @@ MAX_DOM: Final = 1500
 MAX_TEXTS: Final = 800
 MAX_VENDORS: Final = 200
 _SELECTOR_CHARS: Final = 2000
+# Of the time a caller waits, this share is for the page's own work; what it can't read until then it says so.
+_FOR_THE_PAGE: Final = 0.5
 _UNREAD: Final = ControlFacts()
 
 
@@ -141,7 +143,7 @@ async def look(
     """What each selector finds now, in one round trip; those beyond the limit are unread."""
     wanted = list(dict.fromkeys(selectors))
     asked = [one for one in wanted if len(one) <= _SELECTOR_CHARS][:MAX_SELECTORS]
-    args: Json = {"selectors": [*asked], "surfaces": [*surfaces[:MAX_SURFACES]]}
+    args: Json = {"selectors": [*asked], "surfaces": [*surfaces[:MAX_SURFACES]], "millis": timeout_ms * _FOR_THE_PAGE}
     told: Answer = await _told(tab, "knowledgeLook", args, timeout_ms) if asked else {"seen": (), "forms": ()}
     forms = [read_form(raw) for raw in told["forms"]]
     seen = {one: _selector_seen(one, raw, forms) for one, raw in zip(asked, told["seen"], strict=True)}
@@ -150,7 +152,8 @@ async def look(
 
 async def elements(tab: "Tab", limit: int = MAX_ELEMENTS, *, timeout_ms: int = 3000) -> tuple[ElementSeen, ...]:
     """The elements that can be acted on, in the order of the document; a sample where there are more than the limit."""
-    told = await _told(tab, "knowledgeElements", {"limit": limit}, timeout_ms)
+    args: Json = {"limit": limit, "millis": timeout_ms * _FOR_THE_PAGE}
+    told = await _told(tab, "knowledgeElements", args, timeout_ms)
     return tuple(ElementSeen(one["n"], _print(one["print"]), one["selector"]) for one in cast(list[Answer], told))
 
 
@@ -167,6 +170,7 @@ async def signals(tab: "Tab", wanted: WantedSignals, *, timeout_ms: int = 1000) 
         "dom": list(wanted.dom[:MAX_DOM]),
         "text": [_folded(one) for one in wanted.text[:MAX_TEXTS]],
         "vendors": [{"hosts": list(one.hosts), "marks": list(one.marks)} for one in vendors],
+        "millis": timeout_ms * _FOR_THE_PAGE,
     }
     raw, _ = await on_one_document(tab, lambda: tab.channel.ask("knowledgeSignals", args, timeout_ms=timeout_ms))
     told = answer(raw)

@@ -127,14 +127,17 @@ def selectors_for(seen: ElementPrint) -> tuple[tuple[str, tuple[tuple[str, str],
 
 
 def proposed_selector(element: PageElement, page: Sequence[PageElement]) -> str | None:
-    """The best selector that names this element and no other of the page."""
-    if element.selector is not None and stability(element.selector) == "stable":
+    """The best selector that names this element and no other of the page.
+
+    The page's own proposal was checked against everything there is; what is made here only against the candidates.
+    """
+    if element.selector is not None:
         return element.selector
     for selector, asked in selectors_for(element.seen):
         named = sum(all(getattr(one.seen, name) == value for name, value in asked) for one in page)
         if named == 1:
             return selector
-    return element.selector
+    return None
 
 
 def _is_telling(found: Likeness, *, alone: bool) -> bool:

@@ -66,7 +66,7 @@ const NAME_REQUIRED = new Set(["form", "region"]);
 const explicitRole = (el) => {
   const given = attr(el, "role");
   if (!given) return null;
-  for (const token of tokensOf(given.toLowerCase())) {
+  for (const token of tokensOf(given.slice(0, 300).toLowerCase())) {
     const role = ROLE_SYNONYMS.get(token) ?? token;
     if (!ARIA_ROLES.has(role) || (NAME_REQUIRED.has(role) && !namedByAuthor(el))) continue;
     if (role === "none" && keepsItsRole(el)) return null;

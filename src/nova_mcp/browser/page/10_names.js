@@ -239,7 +239,7 @@ const childrenText = (el, walk, mute = false) => {
     if (walk.budget.left <= 0 || text.length > MOST_TEXT) break;
     if (isText(child)) {
       walk.budget.left -= 1;
-      if (!mute) text += dataOf(child);
+      if (!mute) text += dataOf(child).slice(0, LONGEST_SOURCE);
     } else if (isElement(child) && !(owners.size > 0 && owners.has(child))) text += childText(child, walk);
   }
   return text;

@@ -1,6 +1,6 @@
 // What stored knowledge asks of a page: what its selectors find now, and what elements look like. Prints outlive the
 // page, so nothing that somebody entered goes into one, and the page has no say in how long anything gets.
-const KNOWN = { selectors: 64, surfaces: 8, matches: 1000, tried: 50, millis: 500, elements: 400, fields: 30, roads: 4 };
+const KNOWN = { selectors: 64, surfaces: 8, matches: 1000, tried: 50, millis: 500, longest: 8000, elements: 400, fields: 30, roads: 4 };
 const PRINT = { label: 120, near: 60, neighbours: 4, classes: 12, shape: 300, levels: 40 };
 const UNREAD = Object.freeze({ list: NONE, invalid: false, unread: true });
 const INVALID = Object.freeze({ list: NONE, invalid: true, unread: false });
@@ -146,7 +146,7 @@ const placeIn = (el, size) => {
 
 const ROW_TAGS = new Set(["tr", "li", "article", "dd", "fieldset"]);
 const WHOLE_TAGS = new Set(["body", "html", "main", "form", "dialog", "table", "tbody", "nav"]);
-const NEAR = { levels: 3, beside: 4, nodes: 24 };
+const NEAR = { levels: 3, beside: 4, steps: 12, nodes: 24 };
 const nearText = (node, known) => {
   if (isText(node)) return shortText(dataOf(node), PRINT.near);
   if (!isElement(node) || SKIPPED.has(tagOf(node)) || WHOLE_TAGS.has(tagOf(node)) || maybeControl(node)) return "";
@@ -158,16 +158,29 @@ const nearText = (node, known) => {
   return text;
 };
 
+// What stands among its likes is one of several rows, whatever it is called.
+const standsInRow = (node) => {
+  if (ROW_TAGS.has(tagOf(node)) || ROW_ROLES.has(attr(node, "role"))) return true;
+  const own = classTokens(node);
+  const isLike = (other) => {
+    if (other === null || localName(other) !== localName(node)) return false;
+    const names = classTokens(other);
+    return names.length === 0 ? own.length === 0 : names.some((name) => own.includes(name));
+  };
+  return isLike(elementBeside(node, previousSibling)) || isLike(elementBeside(node, nextSibling));
+};
+
 // Texts beside the element and beside what holds it, nearest first, up to the border of its row.
 const neighboursOf = (el, own, known) => {
   const found = new Set();
   let node = el;
   for (let level = 0; level < NEAR.levels && node !== null; level += 1) {
-    if (WHOLE_TAGS.has(tagOf(node)) || (level > 0 && (ROW_TAGS.has(tagOf(node)) || ROW_ROLES.has(attr(node, "role"))))) break;
+    if (WHOLE_TAGS.has(tagOf(node)) || (level > 0 && standsInRow(node))) break;
     for (const step of [previousSibling, nextSibling]) {
       let other = step(node);
-      for (let left = NEAR.beside; other !== null && left > 0; left -= 1, other = step(other)) {
+      for (let [left, steps] = [NEAR.beside, NEAR.steps]; other !== null && left > 0 && steps > 0; steps -= 1, other = step(other)) {
         const text = nearText(other, known);
+        if (isElement(other) || text !== "") left -= 1;
         if (text !== "" && text !== own) found.add(text);
         if (found.size >= PRINT.neighbours) return [...found];
       }
@@ -244,8 +257,11 @@ const seenFor = ({ list, invalid, unread }, inside, tools) => {
   return { ...told, inside: inside(el), control: controlTold(el), roads: roadsFrom(el, tools), ...printOf(el, tools) };
 };
 
-questions.knowledgeLook = ({ selectors = [], surfaces = [] }) => {
-  const deadline = now() + KNOWN.millis;
+// The host says how long it waits; whoever asks for more than a few seconds gets no more.
+const patience = (millis, usual) => Math.min(Math.max(1, millis ?? usual), KNOWN.longest);
+
+questions.knowledgeLook = ({ selectors = [], surfaces = [], millis }) => {
+  const deadline = now() + patience(millis, KNOWN.millis);
   shadowRoots.at = -Infinity;
   const [wanted, around] = [selectors.slice(0, KNOWN.selectors), surfaces.slice(0, KNOWN.surfaces)];
   const found = resolveMany([...around, ...wanted], deadline);

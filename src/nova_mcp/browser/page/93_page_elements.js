@@ -14,32 +14,36 @@ const keptSelector = (el, held, roleCount) => {
 };
 
 const shownControls = (limit, deadline) => {
-  const { controls } = collect(DOC, { ...LIMITS, millis: CANDIDATES.millis * 0.4 });
+  const { controls } = collect(DOC, { ...LIMITS, millis: Math.max(1, deadline - now()) });
   const shut = makeShut();
   const found = [];
-  // Past the limit the list is a sample: what is in the window first, as in every look.
-  for (const el of controls.length > limit * 4 ? viewportFirst(controls, limit * 4) : controls) {
-    if (found.length >= limit * 4 || now() > deadline) break;
-    if (visibleIn(el, boxOf(el)) && !shut(el)) found.push(el);
+  // Past the limit the list is a sample: what is in the window first, then what comes first; layers stand at the end.
+  const crowded = controls.length > limit * 4;
+  for (const el of crowded ? [...controls.slice(0, limit * 3), ...controls.slice(-limit)] : controls) {
+    if (now() > deadline) break;
+    const box = boxOf(el);
+    if (visibleIn(el, box) && !shut(el)) found.push([el, inViewport(box)]);
   }
-  return found.length > limit ? viewportFirst(found, limit) : found;
+  if (found.length <= limit) return found.map(([el]) => el);
+  const kept = new Set(found.filter(([, near]) => near).concat(found).slice(0, limit * 2).map(([el]) => el));
+  return [...kept].slice(0, limit).sort((left, right) => (comparePosition(left, right) & 4 ? -1 : 1));
 };
 
-questions.knowledgeElements = ({ limit = KNOWN.elements }) => {
-  const [begun, most] = [now(), Math.min(Math.max(1, limit), KNOWN.elements)];
+questions.knowledgeElements = ({ limit = KNOWN.elements, millis }) => {
+  const [begun, most, given] = [now(), Math.min(Math.max(1, limit), KNOWN.elements), patience(millis, CANDIDATES.millis)];
   shadowRoots.at = -Infinity;
-  const elements = shownControls(most, begun + CANDIDATES.millis * 0.5);
+  const elements = shownControls(most, begun + given * 0.5);
   makePlaces();
   const [tools, held, told] = [printTools(), new Set(), []];
   for (const el of elements) {
-    if (now() > begun + CANDIDATES.millis * 0.8) break;
+    if (now() > begun + given * 0.8) break;
     const { print, held: entered } = printOf(el, tools);
     if (entered) held.add(el);
     told.push([el, print]);
   }
   let counts = null;
   const roleCount = (role, name) => (counts ??= makeRoleCounts(elements))(role, name);
-  const inTime = () => now() <= begun + CANDIDATES.millis;
+  const inTime = () => now() <= begun + given;
   return JSON.stringify(told.map(([el, print]) => ({ n: numberOf(el), print, selector: inTime() ? keptSelector(el, held, roleCount) : null })));
 };
 
@@ -74,8 +78,7 @@ const itemsBeside = (el) => {
   const up = parentNode(el);
   const first = up === null ? null : firstIn.get(nodeType(up))?.(up) ?? null;
   const [own, found] = [buildOf(el), []];
-  let left = ITEMS.siblings;
-  for (let node = first; node !== null && left > 0; node = nextElement(node), left -= 1) if (node === el || alike(own, buildOf(node))) found.push(node);
+  for (let node = first; node !== null && found.length < ITEMS.siblings; node = nextElement(node)) if (node === el || alike(own, buildOf(node))) found.push(node);
   return found;
 };
 
@@ -85,8 +88,9 @@ const generalSelector = (el, items) => {
   const shared = classesOf(el).filter((name) => items.every((item) => tokensOf(attr(item, "class") ?? "").includes(name)));
   const step = tag + shared.map((name) => `.${escapeCss(name)}`).join("");
   const fits = (css) => {
-    const found = cssMatches(splitSteps(css));
-    return found.length >= items.length && found.length <= items.length * 1.5 && items.every((item) => found.includes(item));
+    const found = new Set(cssMatches(splitSteps(css)));
+    const most = items.length >= ITEMS.siblings ? Infinity : items.length * 1.5;
+    return found.size <= most && items.every((item) => found.has(item));
   };
   if (nodeType(root) === 9 && shared.length > 0 && fits(step)) return step;
   const up = parentNode(el);

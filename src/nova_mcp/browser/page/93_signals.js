@@ -289,8 +289,8 @@ const lyingOver = () => {
 
 const wantedText = (list, most) => list.slice(0, most).map((text) => String(text).slice(0, SIGNAL.plain));
 
-questions.knowledgeSignals = ({ dom = [], text = [], vendors = [] }) => {
-  const deadline = now() + SIGNAL.millis;
+questions.knowledgeSignals = ({ dom = [], text = [], vendors = [], millis }) => {
+  const deadline = now() + patience(millis, SIGNAL.millis);
   const occurs = makeOccurs();
   const selectors = wantedText(dom, SIGNAL.dom);
   const found = resolveMany(selectors.filter(occurs), deadline);
