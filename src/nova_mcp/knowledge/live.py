@@ -38,6 +38,7 @@ def print_of(seen: PrintSeen) -> ElementPrint:
             neighbours=seen.neighbours,
             shape=seen.shape,
             place=seen.place,
+            picture=seen.picture,
         )
     )
 

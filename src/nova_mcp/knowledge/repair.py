@@ -166,10 +166,17 @@ class _Pages:
         placed = [one for one in page if one.at is not None]
         self.new = sorted(placed, key=lambda one: one.at or 0) if len(placed) == len(page) else []
         self._place = {one.node: index for index, one in enumerate(self.new)}
-        self._known = landmarks(old, [one.seen for one in self.new]) if self.new else []
+        self._prints = [one.seen for one in self.new]
+        self._known = landmarks(old, self._prints) if self.new else []
+        self._slots: dict[int, Slot | None] = {}
 
     def slot(self, index: int) -> Slot | None:
-        return slot_of(index, self._known, (len(self.old), len(self.new))) if self._known else None
+        if not self._known:
+            return None
+        if index not in self._slots:
+            slot = slot_of(index, self._known, (len(self.old), len(self.new)))
+            self._slots[index] = slot and slot.narrowed(index, self.old, self._prints)
+        return self._slots[index]
 
     def slot_for(self, learned: ElementPrint) -> Slot | None:
         return self.slot(self.old.index(learned)) if learned in self.old else None
@@ -199,6 +206,9 @@ def _is_mutual(learned: ElementPrint, candidate: PageElement, own: float, pages:
         if excludes(other, candidate.seen) is not None:
             continue
         lens = lens_for(other, pages.old) if other in twins else PLAIN
+        # Standing in its place can only raise it so far; looking for that place is dear.
+        if likeness(other, candidate.seen, lens, in_place=True).score < own:
+            continue
         in_place = pages.in_place(pages.slot(index), candidate)
         if likeness(other, candidate.seen, lens, in_place).score >= own:
             return False
@@ -274,7 +284,8 @@ def assess(
         telling = True
     elif pages is not None:
         telling = telling or pages.alone_there(slot, learned, candidate)
-        gone = _is_twin_gone(learned, page, pages.old) and not pages.in_place(slot, candidate)
+        known = pages.in_place(slot, candidate) or (lens.own_neighbours and found.of("neighbours") == 1.0)
+        gone = not known and _is_twin_gone(learned, page, pages.old)
     return Assessment(
         candidate,
         found,

@@ -26,6 +26,7 @@ WEIGHTS: Final = {
     "name": _HIGH,
     "text": _HIGH,
     "testid": _HIGH,
+    "picture": _HIGH,
     "aria_label": _MIDDLE,
     "id": _MIDDLE,
     "href": _MIDDLE,
@@ -36,7 +37,7 @@ WEIGHTS: Final = {
     "place": _LOWEST,
 }
 # Attributes that are meant to tell one element from another.
-TELLING: Final = ("text", "name", "testid", "id", "aria_label", "href")
+TELLING: Final = ("text", "name", "testid", "id", "aria_label", "href", "picture")
 # Something that only the newer print has says little: pages gain labels and ids without becoming other pages.
 _GAINED: Final = 0.5
 _OTHER_NUMBER: Final = 0.93
@@ -51,6 +52,12 @@ _PRESSED_TYPES: Final = frozenset({"submit", "button", "image", "reset"})
 _CHOICE_TYPES: Final = frozenset({"checkbox", "radio"})
 _EDITED_TAGS: Final = frozenset({"input", "textarea"})
 _PRESSED_ROLES: Final = frozenset({"button", "link", "menuitem", "tab"})
+_NO_LABEL: Final = " .…·•-–—_*|"
+_DRAWING: Final = frozenset(
+    "fa fas far fab fal fad bi mdi ti la las lab lar icon icons icns ico glyphicon glyphicons material symbol symbols "
+    "svg img image picture pic fluid responsive inline lg sm xs md xl fw x 0 0x square circle alt outline outlined solid "
+    "regular brands f in g v o color white dark light text me ms mr ml mx my mt mb pe ps pr pl px py now ui ni".split()
+)
 _STATES: Final = frozenset("active disabled enabled show shown open opened closed collapsed selected current".split())
 _KINDRED_TYPES: Final = frozenset({"", "text", "email", "search", "tel", "url", "number"})
 _DIGITS: Final = re.compile(r"\d+")
@@ -161,7 +168,18 @@ def family(seen: ElementPrint) -> Family:
 
 
 def label_of(seen: ElementPrint) -> str:
-    return seen.text or seen.aria_label
+    """What it says, or what it shows instead; dots and dashes say nothing."""
+    for text in (seen.text, seen.aria_label):
+        if text.strip(_NO_LABEL):
+            return text
+    return pictured(seen.picture)
+
+
+@functools.lru_cache(maxsize=4096)
+def pictured(name: str) -> str:
+    """The words of a picture's name that say what it shows, not how it is drawn."""
+    written = (one for one in name.split() if not looks_generated(one))
+    return " ".join(word for one in written for word in words(one) if word not in _DRAWING)
 
 
 def _tag_likeness(one: ElementPrint, other: ElementPrint) -> float:
@@ -215,6 +233,7 @@ _COMPARED: Final[Mapping[str, Callable[[ElementPrint, ElementPrint], float]]] = 
     "aria_label": lambda old, new: text_likeness(old.aria_label, new.aria_label),
     "id": lambda old, new: _identifier_likeness(old.id, new.id),
     "href": lambda old, new: _href_likeness(old.href, new.href),
+    "picture": lambda old, new: text_likeness(pictured(old.picture), pictured(new.picture)),
     "role": lambda old, new: float(old.role == new.role),
     "classes": _class_likeness,
     "neighbours": _neighbour_likeness,
@@ -335,7 +354,7 @@ def keeps(old: ElementPrint, new: ElementPrint, name: str) -> bool:
     before, after = _value(old, name), _value(new, name)
     if not before or not after:
         return False
-    if name in ("text", "aria_label"):
+    if name in ("text", "aria_label", "picture"):
         return text_likeness(str(before), str(after)) == 1.0
     return before == after
 
@@ -346,4 +365,6 @@ def _value(seen: ElementPrint, name: str) -> object:
         return ""
     if name == "href" and value.strip() in ("#", ""):
         return ""
+    if name == "picture":
+        return pictured(value)
     return _written(value) if name == "classes" else value

@@ -1,5 +1,6 @@
 """Where on a redesigned page an element is to be expected: between the neighbours that can be told for certain; pure."""
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -12,6 +13,7 @@ from nova_mcp.knowledge.similarity import family, label_of, words
 
 # Fewer landmarks than these say nothing about an order.
 _FEWEST: Final = 2
+_NUMBERS: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,14 @@ class Slot:
     def holds(self, at: int) -> bool:
         return self.new[0] < at < self.new[1]
 
+    def narrowed(self, index: int, old: Sequence[ElementPrint], new: Sequence[ElementPrint]) -> "Slot":
+        """The very place, where what stands between the landmarks says the same from first to last."""
+        before, after = old[self.old[0] + 1 : self.old[1]], new[self.new[0] + 1 : self.new[1]]
+        if not label_of(old[index]) or [_said(one) for one in before] != [_said(one) for one in after]:
+            return self
+        at = self.new[0] + index - self.old[0]
+        return Slot((index - 1, index + 1), (at - 1, at + 1))
+
 
 def _by_id(seen: ElementPrint) -> Hashable:
     return seen.id if seen.id and not looks_generated(seen.id) else None
@@ -33,9 +43,14 @@ def _by_name(seen: ElementPrint) -> Hashable:
     return (seen.tag, seen.type, seen.name) if seen.name else None
 
 
+def _said(seen: ElementPrint) -> tuple[str, tuple[str, ...] | str, list[str]]:
+    label = label_of(seen)
+    return family(seen), words(label) or label, _NUMBERS.findall(label)
+
+
 def _by_label(seen: ElementPrint) -> Hashable:
-    said = words(label_of(seen))
-    return (family(seen), said) if said else None
+    kind, said, numbers = _said(seen)
+    return (kind, said, *numbers) if said else None
 
 
 _KEYS: Final[tuple[Callable[[ElementPrint], Hashable], ...]] = (_by_id, _by_name, _by_label)
