@@ -34,6 +34,7 @@ AbstainReason = Literal[
     "too_close",
     "not_mutual",
     "twin_gone",
+    "moved",
     "no_unique_selector",
     "unsure",
 ]
@@ -51,6 +52,8 @@ _TELLS: Final = 0.90
 # What being the only one to keep something that only the lost element had is worth beside likeness.
 _SOLE: Final = 0.15
 _LABEL_CHARS: Final = 60
+_REGIONS: Final = frozenset({"nav", "aside", "header", "footer", "main", "dialog"})
+_IDENTIFIERS: Final = ("name", "testid", "id", "href")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ class Assessment:
     """The best candidate with everything that speaks for and against it.
 
     `mutual` is None without an old page; `contradicted` when another element has kept what this one has lost;
-    `twin_gone` when there are fewer elements of its label than there were and nothing says which of them is left.
+    `twin_gone` when there are fewer elements of its label than there were and nothing says which of them is left;
+    `moved` when it stands elsewhere and nothing but the label is the same.
     """
 
     candidate: PageElement
@@ -81,6 +85,7 @@ class Assessment:
     telling: bool
     contradicted: bool
     twin_gone: bool
+    moved: bool
     selector: str | None
     confidence: float
 
@@ -175,7 +180,9 @@ class _Pages:
             return None
         if index not in self._slots:
             slot = slot_of(index, self._known, (len(self.old), len(self.new)))
-            self._slots[index] = slot and slot.narrowed(index, self.old, self._prints)
+            # A row is known by what stands in it; its number among the rows is chance.
+            rows = bool(lens_for(self.old[index], self.old).own_neighbours)
+            self._slots[index] = slot if slot is None or rows else slot.narrowed(index, self.old, self._prints)
         return self._slots[index]
 
     def slot_for(self, learned: ElementPrint) -> Slot | None:
@@ -247,6 +254,18 @@ def _is_twin_gone(learned: ElementPrint, page: Sequence[PageElement], old_page: 
     return 1 < count(old_page) > count(one.seen for one in page)
 
 
+def _is_moved(learned: ElementPrint, candidate: ElementPrint, found: Likeness) -> bool:
+    """Whether only its label speaks for an element that stands in another part of the page."""
+    if found.of("order") != 0.0 or any((found.of(name) or 0.0) >= _TELLS for name in _IDENTIFIERS):
+        return False
+    return _region(learned) != _region(candidate)
+
+
+def _region(seen: ElementPrint) -> str:
+    """The part of the page that an element stands in, by the tags around it."""
+    return next((tag for tag in reversed(seen.shape.split("/")) if tag in _REGIONS), "")
+
+
 def _confidence(score: float, margin: float, mutual: bool | None, selector: str | None) -> float:
     worth = score * (_WITHOUT_MARGIN + (1 - _WITHOUT_MARGIN) * min(1.0, margin / _FULL_MARGIN))
     if mutual is None:
@@ -294,6 +313,7 @@ def assess(
         telling,
         _is_contradicted(learned, candidate, page),
         gone,
+        _is_moved(learned, candidate.seen, found),
         selector,
         _confidence(found.score, margin, mutual, selector),
     )
@@ -315,6 +335,8 @@ def decide(found: Assessment | None, min_confidence: float = MIN_CONFIDENCE) -> 
         return Abstain("not_mutual", found)
     if found.twin_gone:
         return Abstain("twin_gone", found)
+    if found.moved:
+        return Abstain("moved", found)
     if found.selector is None:
         return Abstain("no_unique_selector", found)
     if found.confidence < min_confidence:

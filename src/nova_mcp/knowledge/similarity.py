@@ -168,11 +168,12 @@ def family(seen: ElementPrint) -> Family:
 
 
 def label_of(seen: ElementPrint) -> str:
-    """What it says, or what it shows instead; dots and dashes say nothing."""
+    """What it says, or what it shows instead. The number beside an icon only counts something; dots say nothing."""
+    shown = pictured(seen.picture)
     for text in (seen.text, seen.aria_label):
-        if text.strip(_NO_LABEL):
+        if any(map(str.isalpha, text)) or (not shown and text.strip(_NO_LABEL)):
             return text
-    return pictured(seen.picture)
+    return shown
 
 
 @functools.lru_cache(maxsize=4096)

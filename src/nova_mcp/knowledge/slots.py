@@ -27,11 +27,13 @@ class Slot:
         return self.new[0] < at < self.new[1]
 
     def narrowed(self, index: int, old: Sequence[ElementPrint], new: Sequence[ElementPrint]) -> "Slot":
-        """The very place, where what stands between the landmarks says the same from first to last."""
-        before, after = old[self.old[0] + 1 : self.old[1]], new[self.new[0] + 1 : self.new[1]]
-        if not label_of(old[index]) or [_said(one) for one in before] != [_said(one) for one in after]:
+        """The very place, where as many elements between the landmarks say the same as did before."""
+        said = _said(old[index])
+        before = [at for at in range(self.old[0] + 1, self.old[1]) if _said(old[at]) == said]
+        after = [at for at in range(self.new[0] + 1, self.new[1]) if _said(new[at]) == said]
+        if not label_of(old[index]) or len(before) != len(after):
             return self
-        at = self.new[0] + index - self.old[0]
+        at = after[before.index(index)]
         return Slot((index - 1, index + 1), (at - 1, at + 1))
 
 

@@ -198,7 +198,7 @@ const classTokens = (el) => {
 };
 
 // What an element without a label shows: the name of an icon's class, of a drawing or of an image file, nothing else.
-const WRITTEN_SIGN = /[\p{L}\p{N}]/u;
+const LETTER = /\p{L}/u;
 const PICTURES = "img,svg,use,i,span";
 const stemOf = (address) => (/^(?:data|blob):/i.test(address) ? "" : (/([^/?#]+?)(?:\.[a-z0-9]+)?(?:[?#].*)?$/i.exec(address)?.[1] ?? ""));
 const pictureName = (el) => {
@@ -226,7 +226,7 @@ const printOf = (el, tools, role = roleOf(el)) => {
     tag: tagOf(el).slice(0, 40), type: typeOf(el), name: identifier(attr(el, "name")), text, href: ownPath(el),
     id: identifier(attr(el, "id")), testid: identifier(testidOf(el)?.[1] ?? null), role, aria: shortText(attr(el, "aria-label") ?? "", PRINT.label),
     classes: classTokens(el), near: neighboursOf(el, text, tools.near), shape: shapeOf(el), place: placeIn(el, tools.size),
-    picture: WRITTEN_SIGN.test(text) ? "" : pictureOf(el),
+    picture: LETTER.test(text) ? "" : pictureOf(el),
   };
   return { print, held: name.held };
 };
