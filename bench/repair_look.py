@@ -80,7 +80,9 @@ def _read(site: Site, version: int, mark: str) -> dict[str, Elements] | None:
         return None
     if told["mark"] != mark:
         return None
-    return {path: tuple(from_json(one, at) for at, one in enumerate(elements)) for path, elements in told["pages"].items()}
+    return {
+        path: tuple(from_json(one, at) for at, one in enumerate(elements)) for path, elements in told["pages"].items()
+    }
 
 
 def _write(site: Site, version: int, mark: str, pages: dict[str, Elements]) -> None:

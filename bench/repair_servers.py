@@ -1,4 +1,4 @@
-"""Serving one version of a site on loopback, and getting to its pages; two of the sites write their pages themselves."""
+"""Serving one version of a site on loopback, and getting to its pages; two sites write their pages themselves."""
 
 import functools
 import json
@@ -48,14 +48,19 @@ LIBRARY_API: Final[Mapping[str, object]] = {
         },
         "/loans": {
             "get": _operation("loans", "Who has what", _parameter("reader", "query")),
-            "post": _operation("loans", "Lend a book", _parameter("reader", "formData"), _parameter("isbn", "formData")),
+            "post": _operation(
+                "loans", "Lend a book", _parameter("reader", "formData"), _parameter("isbn", "formData")
+            ),
         },
-        "/readers/{number}": {"put": _operation("readers", "Change an address", _parameter("number", "path", "integer"))},
+        "/readers/{number}": {
+            "put": _operation("readers", "Change an address", _parameter("number", "path", "integer"))
+        },
     },
 }
 
-SWAGGER_PAGE: Final = """<!doctype html><meta charset=utf-8><title>Library</title><link rel=stylesheet href=swagger-ui.css>
-<div id=swagger-ui></div><script src=swagger-ui-bundle.js></script><script src=swagger-ui-standalone-preset.js></script>
+SWAGGER_PAGE: Final = """<!doctype html><meta charset=utf-8><title>Library</title>
+<link rel=stylesheet href=swagger-ui.css><div id=swagger-ui></div><script src=swagger-ui-bundle.js></script>
+<script src=swagger-ui-standalone-preset.js></script>
 <script>SwaggerUIBundle({url: "/library.json", dom_id: "#swagger-ui", docExpansion: "EXPANSION", validatorUrl: null,
 presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset], layout: "StandaloneLayout"})</script>"""
 

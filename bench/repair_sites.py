@@ -34,7 +34,9 @@ class Site:
         ]
 
 
-def _start_bootstrap(name: str, use: Use, *versions: str, pages: tuple[tuple[str, ...], ...] = (("index.html",),)) -> Site:
+def _start_bootstrap(
+    name: str, use: Use, *versions: str, pages: tuple[tuple[str, ...], ...] = (("index.html",),)
+) -> Site:
     """Themes of one publisher, whose newer versions keep their pages in `dist`; a leading `/` marks those."""
     placed = tuple((one.lstrip("/"), "dist" if one.startswith("/") else "") for one in versions)
     return Site(name, f"startbootstrap-{name}", use, placed, pages)
@@ -71,7 +73,12 @@ SITES = (
     Site(
         "now-ui-kit", "now-ui-kit", "tuning",
         (("1.0.1", ""), ("1.3.0", "")),
-        (("index.html",), ("examples/login-page.html",), ("examples/landing-page.html",), ("examples/profile-page.html",)),
+        (
+            ("index.html",),
+            ("examples/login-page.html",),
+            ("examples/landing-page.html",),
+            ("examples/profile-page.html",),
+        ),
     ),
     _start_bootstrap(
         "sb-admin-2", "held out", "3.3.7", "4.0.7", "4.1.4",

@@ -14,7 +14,6 @@ An element is written as its tag, what it is called and where it leads or what i
 written the same way gets a number by its order on the page.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -115,9 +114,7 @@ def site_labels(site: str) -> dict[Heading, Labels]:
     return read_labels(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def truth_of(
-    labels: Labels, old: Sequence[ElementPrint], new: Sequence[ElementPrint]
-) -> list[frozenset[int] | None]:
+def truth_of(labels: Labels, old: Sequence[ElementPrint], new: Sequence[ElementPrint]) -> list[frozenset[int] | None]:
     """For each old element the places on the new page that are right; labels and pages must fit completely."""
     old_keys, new_keys = keys_of(old), keys_of(new)
     place = {key: index for index, key in enumerate(new_keys)}
@@ -148,7 +145,3 @@ def drafted(heading: Heading, old: Sequence[ElementPrint], new: Sequence[Element
         if before[written(seen)] != after[written(seen)]:
             yield f"+ {key}"
     yield ""
-
-
-def complain(site: str, heading: Heading, error: Mislabelled) -> None:
-    print(f"{site}: {heading}\n{error}", file=sys.stderr)

@@ -90,7 +90,16 @@ def holds_secret(text: str, *, selector: bool = False) -> str | None:
 def _prints(action: Action) -> Iterator[str]:
     if action.element is not None:
         seen = action.element
-        yield from (seen.text, seen.aria_label, seen.href, seen.name, seen.id, seen.testid, seen.picture, *seen.neighbours)
+        yield from (
+            seen.text,
+            seen.aria_label,
+            seen.href,
+            seen.name,
+            seen.id,
+            seen.testid,
+            seen.picture,
+            *seen.neighbours,
+        )
 
 
 def _texts(content: Content) -> Iterator[tuple[str, str, bool]]:

@@ -11,6 +11,7 @@ from nova_mcp.browser.elements import looks_generated
 from nova_mcp.knowledge.model import ElementPrint
 from nova_mcp.knowledge.similarity import (
     PLAIN,
+    SAME_MEANING,
     TELLING,
     Likeness,
     excludes,
@@ -148,12 +149,18 @@ def proposed_selector(element: PageElement, page: Sequence[PageElement]) -> str 
 def _is_telling(found: Likeness, *, alone: bool) -> bool:
     """Whether anything that is meant to tell elements apart has stayed; several half-truths are none.
 
-    Without the old page nobody knows how many elements said the same, so a label needs its surroundings.
+    Other words for the same count only where the element is expected. Without the old page nobody knows how many
+    elements said or showed the same, so a label needs its surroundings.
     """
-    stayed = [name for name in TELLING if (found.of(name) or 0.0) >= _TELLS]
-    if alone and set(stayed) <= {"text", "aria_label"}:
-        return bool(stayed) and found.of("neighbours") != 0.0
-    return bool(stayed)
+    stayed = {name: share for name in TELLING if (share := found.of(name) or 0.0) >= _TELLS}
+    if alone:
+        stayed.pop("picture", None)
+    labels = {name: stayed.pop(name) for name in ("text", "aria_label") if name in stayed}
+    if stayed or not labels:
+        return bool(stayed)
+    if max(labels.values()) <= SAME_MEANING and found.of("order") != 1.0:
+        return False
+    return not alone or found.of("neighbours") != 0.0
 
 
 def _is_contradicted(learned: ElementPrint, candidate: PageElement, page: Sequence[PageElement]) -> bool:
@@ -222,9 +229,7 @@ def _is_mutual(learned: ElementPrint, candidate: PageElement, own: float, pages:
     return True
 
 
-def _sole_keeper(
-    learned: ElementPrint, page: Sequence[PageElement], old_page: Sequence[ElementPrint]
-) -> int | None:
+def _sole_keeper(learned: ElementPrint, page: Sequence[PageElement], old_page: Sequence[ElementPrint]) -> int | None:
     """The node that alone has kept what only the lost element had; None where there is none or they disagree."""
     others = list(old_page)
     if learned in others:

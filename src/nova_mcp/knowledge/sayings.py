@@ -6,10 +6,18 @@ from typing import Final
 Words = tuple[str, ...]
 
 # Words that come and go in redesigns and never tell one field or button of a page from another.
-_FILLERS: Final = frozenset(
-    "a an the your my our i please enter type insert here now for of free full address "
-    "ihre deine bitte jetzt eingeben adresse votre vos saisir entrez veuillez maintenant su tu por favor ahora".split()
-)
+_DRESSING: Final = """
+a an the your my our i please enter type insert here now for of free full address
+ihre deine bitte jetzt eingeben adresse votre vos saisir entrez veuillez maintenant su tu por favor ahora
+"""
+_FILLERS: Final = frozenset(_DRESSING.split())
+# How a picture is drawn, by the usual names of icon sets and of what lays them out.
+_STYLE: Final = """
+fa fas far fab fal fad bi mdi ti la las lab lar ni ui now icon icons icns ico glyphicon glyphicons material symbol symbols
+svg img image picture pic fluid responsive inline lg sm xs md xl fw x 0 0x square circle alt outline outlined solid
+regular brands f in g v o color white dark light text me ms mr ml mx my mt mb pe ps pr pl px py
+"""
+DRAWING: Final = frozenset(_STYLE.split())
 _SAID: Final = {
     "log in": ("login", "log in", "sign in", "signin", "anmelden", "einloggen", "se connecter", "iniciar sesión"),
     "log out": ("logout", "log out", "log off", "sign out", "signout", "abmelden", "ausloggen", "se déconnecter"),

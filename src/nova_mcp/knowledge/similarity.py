@@ -12,7 +12,7 @@ from typing import Final, Literal
 from nova_mcp.browser.blocker_words import said_by
 from nova_mcp.browser.elements import looks_generated
 from nova_mcp.knowledge.model import ElementPrint
-from nova_mcp.knowledge.sayings import meaning
+from nova_mcp.knowledge.sayings import DRAWING, meaning
 
 Family = Literal["press", "entry", "choice", "other"]
 
@@ -41,7 +41,7 @@ TELLING: Final = ("text", "name", "testid", "id", "aria_label", "href", "picture
 # Something that only the newer print has says little: pages gain labels and ids without becoming other pages.
 _GAINED: Final = 0.5
 _OTHER_NUMBER: Final = 0.93
-_SAME_MEANING: Final = 0.92
+SAME_MEANING: Final = 0.92
 _SAME_LABEL: Final = _OTHER_NUMBER
 _OTHER_TWIN: Final = 0.5
 # How much it counts to stand where an element is expected, and that it is one of several alike.
@@ -53,12 +53,8 @@ _CHOICE_TYPES: Final = frozenset({"checkbox", "radio"})
 _EDITED_TAGS: Final = frozenset({"input", "textarea"})
 _PRESSED_ROLES: Final = frozenset({"button", "link", "menuitem", "tab"})
 _NO_LABEL: Final = " .…·•-–—_*|"
-_DRAWING: Final = frozenset(
-    "fa fas far fab fal fad bi mdi ti la las lab lar icon icons icns ico glyphicon glyphicons material symbol symbols "
-    "svg img image picture pic fluid responsive inline lg sm xs md xl fw x 0 0x square circle alt outline outlined solid "
-    "regular brands f in g v o color white dark light text me ms mr ml mx my mt mb pe ps pr pl px py now ui ni".split()
-)
-_STATES: Final = frozenset("active disabled enabled show shown open opened closed collapsed selected current".split())
+_STANDING: Final = "active disabled enabled show shown open opened closed collapsed selected current"
+_STATES: Final = frozenset(_STANDING.split())
 _KINDRED_TYPES: Final = frozenset({"", "text", "email", "search", "tel", "url", "number"})
 _DIGITS: Final = re.compile(r"\d+")
 _NOT_WORD: Final = re.compile(r"[\W_]+")
@@ -96,7 +92,7 @@ def text_likeness(one: str, other: str) -> float:
     if joined[0] == joined[1]:
         return 1.0 if _DIGITS.findall(one) == _DIGITS.findall(other) else _OTHER_NUMBER
     if meaning(left) == meaning(right):
-        return _SAME_MEANING
+        return SAME_MEANING
     return 0.95 * (0.5 * _dice(Counter(left), Counter(right)) + 0.5 * _dice(_trigrams(joined[0]), _trigrams(joined[1])))
 
 
@@ -180,7 +176,7 @@ def label_of(seen: ElementPrint) -> str:
 def pictured(name: str) -> str:
     """The words of a picture's name that say what it shows, not how it is drawn."""
     written = (one for one in name.split() if not looks_generated(one))
-    return " ".join(word for one in written for word in words(one) if word not in _DRAWING)
+    return " ".join(word for one in written for word in words(one) if word not in DRAWING)
 
 
 def _tag_likeness(one: ElementPrint, other: ElementPrint) -> float:

@@ -1,4 +1,4 @@
-"""Where on a redesigned page an element is to be expected: between the neighbours that can be told for certain; pure."""
+"""Where on a redesigned page an element is to be expected: between neighbours that can be told for certain; pure."""
 
 import re
 from bisect import bisect_left
