@@ -13,9 +13,9 @@ ihre deine bitte jetzt eingeben adresse votre vos saisir entrez veuillez mainten
 _FILLERS: Final = frozenset(_DRESSING.split())
 # How a picture is drawn, by the usual names of icon sets and of what lays them out.
 _STYLE: Final = """
-fa fas far fab fal fad bi mdi ti la las lab lar ni ui now icon icons icns ico glyphicon glyphicons material symbol symbols
+fa fas far fab fal fad bi mdi ti la las lab lar ni ui now icon icons icns ico glyphicon glyphicons material symbol
 svg img image picture pic fluid responsive inline lg sm xs md xl fw x 0 0x square circle alt outline outlined solid
-regular brands f in g v o color white dark light text me ms mr ml mx my mt mb pe ps pr pl px py
+regular brands symbols f in g v o color white dark light text me ms mr ml mx my mt mb pe ps pr pl px py
 """
 DRAWING: Final = frozenset(_STYLE.split())
 _SAID: Final = {
