@@ -132,10 +132,12 @@ def _jaccard(one: tuple[str, ...], other: tuple[str, ...]) -> float:
     return len(left & right) / len(left | right) if left | right else 0.0
 
 
+@functools.lru_cache(maxsize=4096)
 def _written(classes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(one for one in classes if not looks_generated(one))
 
 
+@functools.lru_cache(maxsize=16_384)
 def _shape_likeness(one: str, other: str) -> float:
     """Paths by tags, compared from the element upwards, because pages change at the top."""
     left = [part for part in re.sub(r"\[\d+\]", "", one).split("/") if part]
@@ -206,11 +208,17 @@ def excludes(old: ElementPrint, new: ElementPrint) -> str | None:
     return None
 
 
-def _says(seen: ElementPrint) -> str | None:
-    said = said_by(seen.text or seen.aria_label)
+# A page has few labels and they are asked for again and again.
+@functools.lru_cache(maxsize=4096)
+def _polarity(label: str) -> str | None:
+    said = said_by(label)
     if said is None or said == "unknown":
         return None
     return "reject" if said in ("decline", "excuse") else said
+
+
+def _says(seen: ElementPrint) -> str | None:
+    return _polarity(seen.text or seen.aria_label)
 
 
 def _class_likeness(old: ElementPrint, new: ElementPrint) -> float:
@@ -303,11 +311,13 @@ def lens_for(learned: ElementPrint, old_page: Sequence[ElementPrint]) -> Lens:
     return Lens(weights, own, marks, numbered, _IN_ORDER_TWIN)
 
 
+@functools.lru_cache(maxsize=4096)
 def marks_of(seen: ElementPrint) -> frozenset[str]:
     """The words of its classes, without those that say how it stands at the moment."""
     return frozenset(word for one in _written(seen.classes) for word in words(one)) - _STATES
 
 
+@functools.lru_cache(maxsize=4096)
 def _folded(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(" ".join(text.casefold().split()) for text in texts)
 
