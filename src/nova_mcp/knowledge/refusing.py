@@ -94,7 +94,16 @@ def holds_secret(text: str, *, selector: bool = False) -> str | None:
 def _prints(action: Action) -> Iterator[str]:
     if action.element is not None:
         seen = action.element
-        yield from (seen.text, seen.aria_label, seen.href, seen.name, seen.id, seen.testid, *seen.neighbours)
+        yield from (
+            seen.text,
+            seen.aria_label,
+            seen.href,
+            seen.name,
+            seen.id,
+            seen.testid,
+            seen.picture,
+            *seen.neighbours,
+        )
 
 
 def _texts(content: Content) -> Iterator[tuple[str, str, bool]]:
@@ -270,6 +279,7 @@ def bounded(seen: ElementPrint) -> ElementPrint:
         neighbours=tuple(_cut(one, NEIGHBOUR_CHARS) for one in seen.neighbours[:MAX_NEIGHBOURS]),
         shape=_cut(seen.shape, SHAPE_CHARS),
         place=seen.place,
+        picture=_cut(seen.picture, NEIGHBOUR_CHARS),
     )
 
 
