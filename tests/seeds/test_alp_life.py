@@ -190,8 +190,8 @@ async def test_an_entry_that_fails_is_retired_and_revived_into_review(page: Page
         page.later(DAY)
         await page.go("/")
         await page.perceive()
-        pressed = await page.click("#reports", expect=["title:Reports", "!title:Broken"])
-        assert pressed["verificationStatus"] == "verified_fail", pressed
+        pressed = await page.click("#reports", expect=["text:Reports of the week", "!text:Something broke"])
+        assert pressed["guardedCommit"]["verificationStatus"] == "verified_fail", pressed
     assert await tale.stands() == (0, True)
     assert (await tale.log())[-1] == ("deprecation", 1, 0)
     assert (await server.call("pks_get", scope=page.scope, phenomenonId=tale.id))["phenomena"][0]["deprecatedReason"]
