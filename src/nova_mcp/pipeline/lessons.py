@@ -22,7 +22,6 @@ from nova_mcp.promotion.prompter import Asking
 from nova_mcp.promotion.semantic import Moment
 from nova_mcp.redaction import redact_selector
 from nova_mcp.settings import ToolNames
-from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.learning_notes import lasting_selector
 from nova_mcp.tools.names import published_name
 from nova_mcp.tools.spec import compact
@@ -67,9 +66,8 @@ class Lessons:
         self._browser = browser
         self._keep_raw_urls = keep_raw_urls
 
-    async def draw(self, envelope: Envelope, ending: Ending) -> Lesson:
+    def draw(self, envelope: Envelope, ending: Ending) -> Lesson:
         """What there is to learn; everything that has to be written goes into the call's own transaction."""
-        await self._note_vendor(envelope)
         tab, url = envelope.evidence.tab, envelope.before.url
         origin = None if url is None else page_origin(url)
         if tab is None or origin is None or envelope.is_step:
@@ -83,19 +81,6 @@ class Lessons:
         """The call is on record: what it showed may be spoken of."""
         if lesson.used is not None:
             self._learning.advisor.used(envelope.caller.owner, *lesson.used, envelope.tool_name)
-
-    async def _note_vendor(self, envelope: Envelope) -> None:
-        """A layer that was pressed in belongs to a platform that is met on many sites."""
-        vendors = [match for kind, match, _ in envelope.evidence.signals.seen_signals if kind == "vendor"]
-        scope = scope_of(envelope.before.url) if vendors and envelope.before.url is not None else None
-        if scope is None or isinstance(scope, Problem) or not envelope.evidence.action_dispatched:
-            return
-        try:
-            also = await self._learning.knowledge.met(scope, vendors)
-        except StoreUnavailable:
-            return
-        if also is not None:
-            envelope.evidence.also.append(also)
 
     # -- questions
 
