@@ -47,7 +47,7 @@ class Agent:
 @asynccontextmanager
 async def agent_on(data_dir: Path, **settings: Any) -> AsyncIterator[Agent]:
     clock = ShiftedClock()
-    chosen = Settings.model_validate({"data_dir": data_dir, "tools": "all", **settings})
+    chosen = Settings.model_validate({"data_dir": data_dir, "tools": "all", "learning": {"passes": False}, **settings})
     nova = await build(chosen, Ports(clock, SystemIds(clock)))
 
     async def backend() -> Any:
