@@ -5,15 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, select, tuple_
+from sqlalchemy import Connection
 from sqlalchemy import text as sql
 
 from nova_mcp.journal.evidence import Seen
-from nova_mcp.knowledge.tables import knowledge_entry
 from nova_mcp.promotion.clusters import cluster_key, cluster_of, day_of, first_day, with_observation
 from nova_mcp.promotion.model import DAY_MS, Cluster, ClusterDay, ClusterKey, Opportunity
 from nova_mcp.promotion.scoring import RECENCY_LIMIT, cluster_rank, from_cluster, ranked, recency
-from nova_mcp.promotion.tables import learning_cluster_day
 from nova_mcp.storage.prepared import Prepared
 
 # What has not come together yet is found by nobody.
@@ -195,31 +193,10 @@ def _promising(conn: Connection, host: str | None, most: int, now_ms: int) -> li
     return found
 
 
-def _exact(conn: Connection, promising: Sequence[_Ranked], now_ms: int) -> Iterator[Opportunity]:
-    keys = [one.key for one in promising]
-    days, known = _days_of(conn, keys, first_day(now_ms)), _known_among(conn, keys)
-    for key in keys:
-        if (found := cluster_of(key, days.get(key, ()), now_ms)) is not None:
-            yield from_cluster(found, now_ms, known=key in known)
-
-
-def _days_of(conn: Connection, keys: Sequence[ClusterKey], first: int) -> dict[ClusterKey, list[ClusterDay]]:
-    day = learning_cluster_day.c
-    named = tuple_(day.host, day.key).in_([(one.host, one.key) for one in keys])
-    rows = conn.execute(select(day.host, day.key, day.day, day.body).where(named, day.day >= first)) if keys else ()
-    found: dict[ClusterKey, list[ClusterDay]] = {}
-    for host, key, number, body in rows:
-        found.setdefault(ClusterKey(host, key), []).append(_told(number, body))
-    return found
-
-
-def _known_among(conn: Connection, keys: Sequence[ClusterKey]) -> set[ClusterKey]:
-    entry, pairs = knowledge_entry.c, [(one.host, one.key) for one in keys]
-    found = set()
-    for column in (entry.stable_id, entry.candidate_key) if keys else ():
-        rows = conn.execute(select(entry.scope, column).where(tuple_(entry.scope, column).in_(pairs)))
-        found |= {ClusterKey(scope, name) for scope, name in rows}
-    return found
+def _exact(conn: Connection, promising: Iterable[_Ranked], now_ms: int) -> Iterator[Opportunity]:
+    for one in promising:
+        if (found := cluster(conn, one.key, now_ms)) is not None:
+            yield from_cluster(found, now_ms, known=is_known(conn, one.key))
 
 
 # -- forgetting
