@@ -100,6 +100,7 @@ class Nova:
         loops: tuple[Loop, ...] = (
             *background,
             partial(self._pipeline.running.watch_stop_file, parts.settings.stop_file),
+            self._pipeline.passes.run,
         )
         self._background = [*early, *(asyncio.create_task(_keep_running(loop)) for loop in loops)]
         self._closed = False
