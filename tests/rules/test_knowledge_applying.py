@@ -167,7 +167,7 @@ def test_a_commit_point_needs_a_contract():
 
 @pytest.mark.parametrize(
     ("polarity", "label", "pressed"),
-    [("reject", "Reject all", True), ("reject", "Continue reading", False), (None, "Reject all", False)],
+    [("reject", "Reject all", True), ("reject", "Read more", False), (None, "Reject all", False)],
 )
 def test_without_a_print_only_a_control_that_says_what_it_should_is_pressed(polarity, label, pressed):
     step = Step(0, Action("click", "#no", polarity=polarity))

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nova_mcp.knowledge.fingerprints import Match, applies
+from nova_mcp.knowledge.fingerprints import Match, Observed, Sighting, applies, holding
 from nova_mcp.knowledge.health import HealthOutcome, staleness, state
-from nova_mcp.knowledge.model import SHADOW, Phenomenon, PhenomenonType, Problem, ScopeName, Signal
+from nova_mcp.knowledge.model import SHADOW, Action, Fingerprint, Phenomenon, PhenomenonType, Problem, ScopeName, Signal
 
 Verdict = Literal["healthy", "drift", "gone", "unknown", "error"]
 Telemetry = Literal["silent_verify_ok", "silent_verify_drift"]
@@ -35,6 +35,14 @@ def distance(baseline: Iterable[Signal], held: Iterable[Signal], locale: str | N
     now = {one for one in held if applies(one, locale)}
     union = len(then | now)
     return 1 - len(then & now) / union if union else 0.0
+
+
+def moved(entry: Phenomenon, observed: Sequence[Observed] | Sighting, locale: str | None = None) -> float:
+    """How far a page is from what held when the entry was written; nothing can move away from nothing."""
+    if not entry.baseline:
+        return 0.0
+    then = holding(Fingerprint(tuple(entry.baseline)), observed)
+    return distance(entry.baseline, then | holding(entry.content.fingerprint, observed), locale)
 
 
 def after_sighting(debt: float, moved: float) -> float:
@@ -94,6 +102,19 @@ def first_choices(phenomenon: Phenomenon) -> tuple[str, ...]:
     playbook = phenomenon.content.playbook
     actions = () if playbook is None else playbook.actions
     return tuple(dict.fromkeys(one.selector for one in actions if one.selector is not None))
+
+
+def reachable_now(phenomenon: Phenomenon) -> tuple[Action, ...]:
+    """The actions whose elements must be there before anything was done: typing brings nothing new about, so all up to
+    the first that does. What comes behind it may not have been built yet, which says nothing."""
+    playbook = phenomenon.content.playbook
+    found: list[Action] = []
+    for action in () if playbook is None else playbook.actions:
+        if action.selector is not None and action.mutates:
+            found.append(action)
+        if action.kind not in ("type", "wait"):
+            break
+    return tuple(found)
 
 
 def has_selector(phenomenon: Phenomenon) -> bool:

@@ -47,6 +47,7 @@ _FITTING: Final[dict[Polarity, frozenset[Label]]] = {
     "navigate": frozenset({"manage", "unknown"}),
     "noop": frozenset({"close", "unknown"}),
 }
+WHOLE_PAGE: Final = frozenset({"it is empty", "it holds a wildcard", "it names the whole page"})
 # A selector may well hold a long random token: that makes it fragile, not secret.
 _RANDOM: Final = "a long random string"
 # A control that nobody has read says nothing.
@@ -191,6 +192,10 @@ def _polarity_problems(content: Content) -> Iterator[Problem]:
 
 
 def _breadth_problems(content: Content) -> Iterator[Problem]:
+    for surface in surface_of(content):
+        if breadth(surface) in WHOLE_PAGE:
+            message = f'"{surface[:80]}" is most of a page, and everything would lie inside it.'
+            yield Problem("pks.selector_too_broad", message, "fingerprint.signals")
     for index, action in enumerate(() if content.playbook is None else content.playbook.actions):
         if not action.mutates:
             continue
@@ -237,9 +242,12 @@ def _live_problem(action: Action, selector: str, look: LiveLook, kind: Phenomeno
         return Problem("pks.selector_too_broad", f'"{shown}" matches {look.matches} elements; name one.')
     if look.inside is False and kind in SURFACES:
         return Problem("pks.outside_surface", f'"{shown}" lies outside the layer that the entry describes.')
-    if kind == "consent_cmp" and action.polarity is not None and contradicts(action.polarity, look.control):
+    if action.polarity is not None and contradicts(action.polarity, look.control):
         message = f'"{shown}" is declared {action.polarity}, but its label says otherwise.'
         return Problem("pks.polarity_mismatch", message)
+    # Calling it something else does not make a known request for consent anything else.
+    if action.polarity is None and action.kind in _PRESSES and look.control.platform is not None:
+        return Problem("pks.polarity_required", f'"{shown}" belongs to a request for consent; say what it decides.')
     return None
 
 
@@ -296,6 +304,6 @@ def check_hint(hint: DomainHint) -> tuple[Problem, ...]:
         elif holds_secret(selector, selector=True) is not None or len(selector) > SELECTOR_CHARS:
             problems.append(Problem("pks.secret_like", "This is no selector to keep.", "domainHint"))
     for selector in hint.selectors:
-        if breadth(selector) in ("it is empty", "it holds a wildcard", "it names the whole page"):
+        if breadth(selector) in WHOLE_PAGE:
             problems.append(Problem("pks.selector_too_broad", f'"{selector[:80]}" is most of a page.', "domainHint"))
     return tuple(problems)

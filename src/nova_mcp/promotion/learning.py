@@ -6,11 +6,11 @@ from typing import Self
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge.advisor import Advisor
 from nova_mcp.knowledge.keeper import KnowledgeKeeper
-from nova_mcp.knowledge.practice import Practice
 from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.generator import Generator
 from nova_mcp.promotion.keeper import PromotionKeeper
 from nova_mcp.promotion.prompter import Prompter
+from nova_mcp.promotion.revalidator import Revalidator
 from nova_mcp.storage.engine import Database
 
 
@@ -23,7 +23,7 @@ class Learning:
     generator: Generator
     prompter: Prompter
     advisor: Advisor
-    practice: Practice
+    revalidator: Revalidator
 
     @classmethod
     def over(cls, db: Database, clock: Clock) -> Self:
@@ -33,5 +33,5 @@ class Learning:
             Generator(db, clock),
             Prompter(db, clock),
             Advisor(clock),
-            Practice(db, clock),
+            Revalidator(db, clock),
         )
