@@ -10,6 +10,7 @@ from nova_mcp.facts import endings as fact_endings
 from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
 from nova_mcp.observation.rules import DAY_MS, Holds
 from nova_mcp.promotion import cluster_store, track_store
+from nova_mcp.promotion import forgetting as learning
 from nova_mcp.settings import RetentionSettings
 from nova_mcp.verification.forgetting import due_to_go, forgetting
 
@@ -23,6 +24,7 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         claim_retention.forgetting(kept.claim_days),
         journal_chore(kept),
         fact_endings.forgetting(kept.fact_days),
+        learning_chore(kept),
         cluster_store.forget,
         track_store.forget,
     ]
@@ -36,6 +38,15 @@ def journal_chore(kept: RetentionSettings) -> Chore:
 def journal_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
     """How many rows of the journal a run would forget."""
     return forgettable(conn, now_ms, _journal(kept))
+
+
+def learning_chore(kept: RetentionSettings) -> Chore:
+    return learning.forgetting(kept.journal_days)
+
+
+def learning_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
+    """How many rows of what happened to knowledge a run would forget."""
+    return learning.due_to_go(conn, now_ms, kept.journal_days)
 
 
 def transitions_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:

@@ -70,6 +70,7 @@ def test_replay_says_that_all_is_as_it_should_be(folder: Folder) -> None:
     assert body == {
         "ok": True,
         "facts": {"ok": True, "scopes": 1, "observations": 2, "facts": 2, "differences": []},
+        "levels": {"ok": True, "entries": 0, "steps": 0, "differences": []},
     }
 
 

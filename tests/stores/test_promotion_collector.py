@@ -1,90 +1,25 @@
 """What calls do to entries: bound by their control alone, counted once, and lowered at once when they fail."""
 
-import itertools
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import select
 
-from nova_mcp.journal.collector import derive
-from nova_mcp.journal.store import observation
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.model import ScopeName
 from nova_mcp.knowledge.store import Birth
-from nova_mcp.observation import store as ledger
-from nova_mcp.observation.model import CallOutcome, Checked, PageState, Signals, Touched
-from nova_mcp.promotion import event_store, steps_store
-from nova_mcp.promotion.collector import HOOKS
-from nova_mcp.promotion.folding import replay
+from nova_mcp.observation.model import CallOutcome, Checked, Signals
+from nova_mcp.promotion import event_store
 from nova_mcp.promotion.model import HOUR_MS
 from nova_mcp.promotion.standing import entry_of
 from promotion_entries import HERE, NOW, added, hint, phenomenon
-
-WORKED = Signals(label="success")
-FAILED = Signals(label="failure")
-SIGHTED = Signals(label="sighting")
-
-
-class Site:
-    """Calls on one page, each in the transaction of its record."""
-
-    def __init__(self, db, build, server="s1"):
-        self.db, self.build, self.server = db, build, server
-        self.numbers = itertools.count(1)
-        db.write_sync(ledger.register_server, build.server(server))
-
-    def call(self, at_ms, signals=WORKED, selector="#go", path="/desk", **changes):
-        url = f"https://shop.test{path}"
-        page = PageState(changes.pop("target", "tab_1"), "A", url, "shop.test/desk", 1)
-        verified = "verified" if signals.label == "success" else None
-        outcome = CallOutcome("ok", action_dispatched=True, verification=verified)
-        made = self.build.page_call(
-            self.server,
-            f"{self.server}-c{next(self.numbers)}",
-            at_ms,
-            **{
-                "before": page,
-                "after": page,
-                "outcome": outcome,
-                "signals": signals,
-                "touched": Touched(selector, "hash", "el_1"),
-                **changes,
-            },
-        )
-
-        def write(conn):
-            derive(conn, made, ledger.append_call(conn, made), HOOKS)
-
-        self.db.write_sync(write)
-        return made.call_id
-
-    def look(self, at_ms, *checks, tool="nova.perceive"):
-        told = Signals(structure="page", checks=checks)
-        return self.call(at_ms, told, None, tool_name=tool, effect="read", outcome=CallOutcome("ok"))
-
-    def entry(self, stable_id="banner"):
-        return self.db.read_sync(store.find, HERE, stable_id)[0]
-
-    def marks(self, shelved):
-        return self.db.read_sync(steps_store.marks, shelved.entry_id, NOW + 1000 * HOUR_MS // 2)
-
-    def observations(self):
-        return self.db.read_sync(lambda conn: conn.execute(select(observation)).mappings().all())
+from promotion_site import FAILED, SIGHTED, WORKED, Site, replayed
 
 
 @pytest.fixture
 def site(db, build):
     return Site(db, build)
-
-
-def replayed(site, shelved):
-    def read(conn):
-        up_to, begin = steps_store.snapshot(conn, shelved.entry_id)
-        return replay(begin, [step for _, _, step in steps_store.steps(conn, shelved.entry_id, up_to)])
-
-    return site.db.read_sync(read).snapshot.entry
 
 
 # -- which entry
@@ -100,7 +35,7 @@ def test_a_verified_action_on_an_entrys_control_counts_for_it(site):
     ]
     assert (after.kept.health.attempts, after.kept.health.successes, after.kept.level) == (1, 1, 1)
     assert {row["target_stable_id"] for row in site.observations()} == {"banner"}
-    assert replayed(site, put) == entry_of(after)
+    assert replayed(site.db, put.entry_id) == entry_of(after)
 
 
 def test_fallbacks_lead_to_their_entry_too(site):
@@ -212,7 +147,7 @@ def test_an_entry_whose_action_always_fails_falls_within_two_uses_whatever_is_se
     (told,) = site.db.read_sync(event_store.events, HERE, 0, 9)
     assert (told.reason_kind, told.from_level, told.to_level) == ("demotion", 2, 1)
     assert (told.counts.failures, told.counts.consecutive_failures) == (2, 2)
-    assert replayed(site, put) == entry_of(fallen)
+    assert replayed(site.db, put.entry_id) == entry_of(fallen)
 
 
 def test_a_shadow_that_keeps_failing_retires_and_readers_can_tell(site):
@@ -224,7 +159,7 @@ def test_a_shadow_that_keeps_failing_retires_and_readers_can_tell(site):
     gone = site.entry()
     assert (gone.kept.level, gone.kept.deprecated_reason) == (0, "3 failures in a row")
     assert site.db.read_sync(store.scope_row, HERE).content_rev == before + 1
-    assert replayed(site, put) == entry_of(gone)
+    assert replayed(site.db, put.entry_id) == entry_of(gone)
 
 
 def test_hard_drift_takes_effect_at_once_and_light_drift_does_not(site):
@@ -274,4 +209,4 @@ def test_servers_that_learn_of_one_entry_at_once_lose_nothing(store_url, open_db
     after = sites[0].entry()
     assert after.kept.health.successes == rounds * len(sites)
     assert sum(mark.kind == "action_success" for mark in sites[0].marks(put)) == rounds * len(sites)
-    assert replayed(sites[0], put) == entry_of(after)
+    assert replayed(sites[0].db, put.entry_id) == entry_of(after)

@@ -12,13 +12,13 @@ from nova_mcp.knowledge.model import ElementPrint, FailureRun, ScopeName, Standi
 from nova_mcp.knowledge.store import Birth
 from nova_mcp.promotion import event_store, promoter, steps_store
 from nova_mcp.promotion.collector import witnessed
-from nova_mcp.promotion.folding import replay
 from nova_mcp.promotion.keeper import Explained, PromotionKeeper, Unknown
 from nova_mcp.promotion.model import DAY_MS, HOUR_MS, Lower
 from nova_mcp.promotion.promoter import Wish
 from nova_mcp.promotion.standing import entry_of
 from promotion_entries import HERE, NOW, added, hint, phenomenon
 from promotion_marks import failure, success
+from promotion_site import replayed
 
 
 class Clock:
@@ -59,14 +59,6 @@ def proven(db, shelved, count=3, sessions=2, make=success, start=NOW - HOUR_MS):
 
 def found(db, stable_id="banner"):
     return db.read_sync(store.find, HERE, stable_id)
-
-
-def replayed(db, entry_id):
-    def read(conn):
-        up_to, begin = steps_store.snapshot(conn, entry_id)
-        return replay(begin, [step for _, _, step in steps_store.steps(conn, entry_id, up_to)]).snapshot.entry
-
-    return db.read_sync(read)
 
 
 def events(db):

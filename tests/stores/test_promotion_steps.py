@@ -16,12 +16,12 @@ from nova_mcp.promotion.folding import (
     Reviewed,
     Revised,
     Snapshot,
-    replay,
 )
 from nova_mcp.promotion.model import DAY_MS, EvidenceCounts, Gate, LearningEvent
 from nova_mcp.promotion.standing import entry_of
 from promotion_entries import HERE, NOW, added, hint, phenomenon
 from promotion_marks import drift, failure, seen, success
+from promotion_site import replayed
 
 EVERY_KIND = (
     Observed(replace(success("a", NOW), replaced="b", severe=False)),
@@ -33,16 +33,6 @@ EVERY_KIND = (
     Retired(NOW + 4, "it is gone"),
     Disproved(),
 )
-
-
-def played(db, entry_id):
-    """Where the recorded steps of an entry lead."""
-
-    def read(conn):
-        up_to, begin = steps_store.snapshot(conn, entry_id)
-        return replay(begin, [step for _, _, step in steps_store.steps(conn, entry_id, up_to)]).snapshot.entry
-
-    return db.read_sync(read)
 
 
 def test_every_step_comes_back_as_it_was_and_in_its_order(db):
@@ -107,10 +97,10 @@ def test_new_content_starts_over_and_is_remembered(db):
     assert db.read_sync(store.find, HERE, "banner") == (after,)
     assert (after.kept.level, after.kept.revision, after.kept.standing.revised_at_ms) == (1, 2, NOW)
     assert after.kept.updated_at_ms == NOW
-    assert played(db, put.entry_id) == entry_of(after)
+    assert replayed(db, put.entry_id) == entry_of(after)
     seen_now = replace(after, kept=replace(after.kept, unconfirmed=()))
     confirmed = db.write_sync(steps_store.confirmed, after, seen_now, NOW + 5)
-    assert played(db, put.entry_id) == entry_of(confirmed)
+    assert replayed(db, put.entry_id) == entry_of(confirmed)
     assert confirmed.kept.unconfirmed == ()
 
 
@@ -118,20 +108,20 @@ def test_an_entry_that_an_agent_retires_and_finds_again_is_a_shadow(db):
     put = added(db, phenomenon(level=2))
     gone = db.write_sync(steps_store.retired, put, "it is gone", NOW)
     assert (gone.kept.level, gone.kept.deprecated_reason) == (0, "it is gone")
-    assert played(db, put.entry_id) == entry_of(gone)
+    assert replayed(db, put.entry_id) == entry_of(gone)
     (told,) = db.read_sync(event_store.events, HERE, 0, 9)
     assert (told.reason_kind, told.from_level, told.to_level, told.rejection) == ("deprecation", 2, 0, None)
     found = replace(gone, kept=replace(gone.kept, deprecated_reason=None, level=1))
     back = db.write_sync(steps_store.revised, gone, found, NOW + 1)
     assert (back.kept.level, back.kept.deprecated, back.kept.standing.unsettled_at_ms) == (1, False, NOW)
-    assert played(db, put.entry_id) == entry_of(back)
+    assert replayed(db, put.entry_id) == entry_of(back)
 
 
 def test_a_claim_that_was_disproven_stays_with_its_entry(db):
     put = added(db, phenomenon(level=0))
     after = db.write_sync(steps_store.disproved, put, NOW)
     assert after.kept.standing.disproven
-    assert played(db, put.entry_id) == entry_of(after)
+    assert replayed(db, put.entry_id) == entry_of(after)
 
 
 def test_hints_have_a_history_too(db):
@@ -139,7 +129,7 @@ def test_hints_have_a_history_too(db):
     wider = replace(put, kept=replace(put.kept, selectors=("#ad", "#ad2"), revision=2))
     after = db.write_sync(steps_store.revised, put, wider, NOW)
     assert (after.kept.selectors, after.kept.standing.revised_at_ms) == (("#ad", "#ad2"), NOW)
-    assert played(db, put.entry_id) == entry_of(after)
+    assert replayed(db, put.entry_id) == entry_of(after)
 
 
 @pytest.mark.parametrize("wrong", [{"level": 2}, {"revision": 9}, {"deprecated_reason": "why"}])

@@ -1,7 +1,7 @@
 """`nova db`: schema, retention and integrity of the store."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +15,16 @@ from nova_mcp.cli.terminal import EXIT_FAILED, print_json, print_table, say, siz
 from nova_mcp.clock import SystemClock
 from nova_mcp.observation.janitor import retention_policy
 from nova_mcp.observation.pruner import PruneReport, PruneRequest, prune
-from nova_mcp.retention import Chore, claims_due, holds, journal_chore, journal_due, transitions_due
+from nova_mcp.retention import (
+    Chore,
+    claims_due,
+    holds,
+    journal_chore,
+    journal_due,
+    learning_chore,
+    learning_due,
+    transitions_due,
+)
 from nova_mcp.settings import RetentionSettings, Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.schema import current_revision
@@ -81,13 +90,19 @@ class Forgotten:
     transitions: int
     claims: int
     journal: int
+    learning: int
 
 
 def _forget(database: Database, kept: RetentionSettings, now_ms: int, *, dry_run: bool) -> Forgotten:
     if dry_run:
-        due = (database.read_sync(count, now_ms, kept) for count in (transitions_due, claims_due, journal_due))
-        return Forgotten(*due)
-    chores = (forgetting(kept.transition_days), claim_retention.forgetting(kept.claim_days), journal_chore(kept))
+        every = (transitions_due, claims_due, journal_due, learning_due)
+        return Forgotten(*(database.read_sync(count, now_ms, kept) for count in every))
+    chores = (
+        forgetting(kept.transition_days),
+        claim_retention.forgetting(kept.claim_days),
+        journal_chore(kept),
+        learning_chore(kept),
+    )
     return Forgotten(*(_in_steps(database, chore, now_ms) for chore in chores))
 
 
@@ -102,7 +117,7 @@ def _print(report: PruneReport, forgotten: Forgotten, settings: Settings, *, dry
     if json:
         answer: dict[str, Any] = {"dryRun": dry_run, "total": report.total, "bytes": report.bytes}
         answer |= {"erased": dict(report.erased), "kept": dict(report.kept)}
-        answer |= {"transitions": forgotten.transitions, "claims": forgotten.claims, "journal": forgotten.journal}
+        answer |= asdict(forgotten)
         print_json(answer)
         return
     days = {
@@ -122,6 +137,8 @@ def _print(report: PruneReport, forgotten: Forgotten, settings: Settings, *, dry
         say(f"{forgotten.claims} claims, tabs and sandboxes {verb} (after {kept.claim_days} days).")
     if forgotten.journal:
         say(f"{forgotten.journal} rows of the journal {verb} (observations after {kept.journal_days} days).")
+    if forgotten.learning:
+        say(f"{forgotten.learning} rows about knowledge {verb} (after {kept.journal_days} days); its levels stay.")
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """`nova replay`: is what was derived from observations still what they come to; a subcommand for each kind."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import typer
@@ -9,7 +10,8 @@ from sqlalchemy import Connection
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
 from nova_mcp.cli.stored import opened
 from nova_mcp.cli.terminal import EXIT_FAILED, note, print_json, say, visible
-from nova_mcp.facts.replay import Difference, Replayed, replay
+from nova_mcp.facts.replay import Difference, replay
+from nova_mcp.promotion.replaying import replay_levels
 from nova_mcp.settings import Settings
 
 app = typer.Typer(add_completion=False)
@@ -17,12 +19,68 @@ app = typer.Typer(add_completion=False)
 SHOWN = 20
 
 
-def _facts(conn: Connection) -> dict[str, Any]:
-    return _told(replay(conn))
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a replay came to: the body for programs, a sentence for each ending, and a line for each difference."""
+
+    body: dict[str, Any]
+    fine: str
+    broken: str
+    lines: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.lines
+
+
+def _facts(conn: Connection) -> Told:
+    done = replay(conn)
+    counts = f"{done.observations} observations in {done.bindings} scopes"
+    return Told(
+        body={
+            "scopes": done.bindings,
+            "observations": done.observations,
+            "facts": done.facts,
+            "differences": [_difference(one) for one in done.differences],
+        },
+        fine=f"{counts} lead to exactly the {done.facts} facts that are stored.",
+        broken=f"{len(done.differences)} differences among {done.facts} facts from {counts}.",
+        lines=tuple(
+            f"{one.binding_id} {one.key} version {one.version}: {one.field} is {one.stored}, replayed {one.replayed}"
+            for one in done.differences
+        ),
+    )
+
+
+def _levels(conn: Connection) -> Told:
+    done = replay_levels(conn)
+    return Told(
+        body={
+            "entries": done.entries,
+            "steps": done.steps,
+            "differences": [
+                {
+                    "scope": one.scope,
+                    "stableId": one.stable_id,
+                    "slot": one.slot,
+                    "field": one.field,
+                    "stored": one.stored,
+                    "replayed": one.replayed,
+                }
+                for one in done.differences
+            ],
+        },
+        fine=f"{done.steps} steps lead to exactly the levels of the {done.entries} entries that are stored.",
+        broken=f"{len(done.differences)} differences among {done.entries} entries from {done.steps} steps.",
+        lines=tuple(
+            f"{one.scope} {one.stable_id} {one.slot}: {one.field} is {one.stored}, replayed {one.replayed}"
+            for one in done.differences
+        ),
+    )
 
 
 # Everything that can be played back, by the name of its subcommand.
-REPLAYS: dict[str, Callable[[Connection], dict[str, Any]]] = {"facts": _facts}
+REPLAYS: dict[str, Callable[[Connection], Told]] = {"facts": _facts, "levels": _levels}
 
 
 @app.callback(invoke_without_command=True)
@@ -41,26 +99,23 @@ def facts(json: AsJson = False, data_dir: DataDir = None, store: Store = None) -
     _run(("facts",), read_settings(data_dir, store), json=json)
 
 
+@app.command()
+def levels(json: AsJson = False, data_dir: DataDir = None, store: Store = None) -> None:
+    """Play the history of every entry of knowledge back and compare where it leads: level, retirement, revision."""
+    _run(("levels",), read_settings(data_dir, store), json=json)
+
+
 def _run(names: tuple[str, ...], settings: Settings, *, json: bool) -> None:
     with opened(settings) as database:
         told = {name: database.read_sync(REPLAYS[name]) for name in names}
+    fine = all(one.ok for one in told.values())
     if json:
-        print_json({"ok": all(one["ok"] for one in told.values()), **told})
+        print_json({"ok": fine, **{name: {"ok": one.ok, **one.body} for name, one in told.items()}})
     else:
         for name, one in told.items():
             _say(name, one)
-    if not all(one["ok"] for one in told.values()):
+    if not fine:
         raise typer.Exit(EXIT_FAILED)
-
-
-def _told(done: Replayed) -> dict[str, Any]:
-    return {
-        "ok": not done.differences,
-        "scopes": done.bindings,
-        "observations": done.observations,
-        "facts": done.facts,
-        "differences": [_difference(one) for one in done.differences],
-    }
 
 
 def _difference(one: Difference) -> dict[str, str | int]:
@@ -74,12 +129,10 @@ def _difference(one: Difference) -> dict[str, str | int]:
     }
 
 
-def _say(name: str, told: dict[str, Any]) -> None:
-    counts = f"{told['observations']} observations in {told['scopes']} scopes"
-    if told["ok"]:
-        say(f"{name}: {counts} lead to exactly the {told['facts']} facts that are stored.")
+def _say(name: str, told: Told) -> None:
+    if told.ok:
+        say(f"{name}: {told.fine}")
         return
-    for one in told["differences"][:SHOWN]:
-        where = f"{one['scope']} {one['key']} version {one['version']}"
-        say(visible(f"DIFFERS {where}: {one['field']} is {one['stored']}, replayed {one['replayed']}"))
-    note(f"{name}: {len(told['differences'])} differences among {told['facts']} facts from {counts}.")
+    for line in told.lines[:SHOWN]:
+        say(visible(f"DIFFERS {line}"))
+    note(f"{name}: {told.broken}")

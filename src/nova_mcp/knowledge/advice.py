@@ -25,7 +25,8 @@ from nova_mcp.knowledge.model import (
     StableId,
 )
 from nova_mcp.knowledge.ranking import Question, Scored, context_fit, rank
-from nova_mcp.knowledge.stability import is_fragile
+from nova_mcp.knowledge.stability import is_fragile, stability
+from nova_mcp.observation.model import Json
 
 AdviceKind = Literal["gap", "reuse", "fragile_selector"]
 WarningState = Literal["watch", "quarantined", "stale", "drift"]
@@ -118,6 +119,12 @@ def noted(
     return tuple(told[:MAX_NOTED])
 
 
+_STEPS: Final[dict[str, dict[str, Json]]] = {
+    "nova.click_selector": {"action": "click"},
+    "nova.type_selector": {"action": "type", "valueSource": "agent_supplied"},
+}
+
+
 def _reuse(found: Scored) -> Advice:
     one = found.phenomenon
     names = brought(one.content.playbook)
@@ -134,7 +141,12 @@ def _has_playbook(one: Phenomenon) -> bool:
 
 def _gap(scope: ScopeName, used: UsedAction) -> Advice:
     text = f'"{used.selector}" worked here and was verified, but nothing of it is stored; pks_upsert keeps it.'
-    return Advice("gap", _cut(text), None, Fix("nova.pks_upsert", {"scope": scope}))
+    signals: list[Json] = [{"kind": "dom", "match": used.selector}]
+    entry: dict[str, Json] = {"type": "custom", "fingerprint": {"signals": signals}}
+    if (step := _STEPS.get(used.tool)) is not None:
+        actions: list[Json] = [{**step, "selector": used.selector}]
+        entry["playbook"] = {"policy": "custom", "actions": actions}
+    return Advice("gap", _cut(text), None, Fix("nova.pks_upsert", {"scope": scope, "phenomenon": entry}))
 
 
 def _fragile(used: UsedAction) -> Advice:
@@ -150,7 +162,7 @@ def advise(scope: ScopeName, matches: Sequence[Scored], used: UsedAction | None 
     if used is not None:
         if is_fragile(used.selector):
             told.insert(0, _fragile(used))
-        elif used.covered_by is None:
+        elif used.covered_by is None and stability(used.selector) == "stable":
             told.insert(0, _gap(scope, used))
     return tuple(told[:MAX_ADVICE])
 

@@ -86,11 +86,13 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class LiveTarget:
-    """What a step's selector has found on the page, right before it is used."""
+    """What a step's selector has found on the page, right before it is used; `first` when nobody has seen it before and
+    it is being tried out."""
 
     seen: ElementPrint
     control: ControlFacts = UNREAD
     commit: CommitPoint | None = None
+    first: bool = False
 
 
 def _standing(phenomenon: Phenomenon, wish: Wish, now_ms: int) -> Problem | None:
@@ -209,7 +211,7 @@ def before_step(step: Step, target: LiveTarget, kind: PhenomenonType, *, has_con
     if target.commit is not None and not has_contract:
         told = f"Step {step.index + 1} {target.commit.why}; say what should come of it with a contract."
         return Problem("guarded_commit.missing_contract", told)
-    if action.element is None and not _says_what_it_should(action, target.control):
+    if action.element is None and not target.first and not _says_what_it_should(action, target.control):
         told = f"Nobody has noted what the element of step {step.index + 1} looked like, so it can't be told apart."
         return Problem("pks.element_changed", told)
     return None

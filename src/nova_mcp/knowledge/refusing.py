@@ -65,12 +65,15 @@ class LiveLook:
 
 @dataclass(frozen=True, slots=True)
 class LiveVerdict:
+    """`looked` is False where no page was asked: an entry without selectors has nothing to be missed then."""
+
     problems: tuple[Problem, ...] = ()
     unconfirmed: tuple[str, ...] = ()
+    looked: bool = True
 
     @property
     def passed(self) -> bool:
-        return not self.problems and not self.unconfirmed
+        return self.looked and not self.problems and not self.unconfirmed
 
 
 # -- texts
@@ -223,9 +226,12 @@ def _live_problem(action: Action, selector: str, look: LiveLook, kind: Phenomeno
         return Problem("pks.selector_too_broad", f'"{shown}" matches {look.matches} elements; name one.')
     if look.inside is False and kind in SURFACES:
         return Problem("pks.outside_surface", f'"{shown}" lies outside the layer that the entry describes.')
-    if kind == "consent_cmp" and action.polarity is not None and contradicts(action.polarity, look.control):
+    if action.polarity is not None and contradicts(action.polarity, look.control):
         message = f'"{shown}" is declared {action.polarity}, but its label says otherwise.'
         return Problem("pks.polarity_mismatch", message)
+    # Calling it something else does not make a known request for consent anything else.
+    if action.polarity is None and action.kind in _PRESSES and look.control.platform is not None:
+        return Problem("pks.polarity_required", f'"{shown}" belongs to a request for consent; say what it decides.')
     return None
 
 

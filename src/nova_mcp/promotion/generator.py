@@ -1,6 +1,6 @@
 """Finds what recurs: ranks patterns worth a look, and turns them into candidates."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,9 +10,8 @@ from nova_mcp.browser.tab import Tab
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.health import MOST_TROUBLE, failures_in_row, last_30_days, staleness, trouble
-from nova_mcp.knowledge.model import Content, Phenomenon, ScopeName
+from nova_mcp.knowledge.model import Content, Phenomenon, Platform, ScopeName
 from nova_mcp.knowledge.page_check import check_page
-from nova_mcp.knowledge.platforms import built_in
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import CallRecord
 from nova_mcp.promotion import cluster_store, drafting, opportunity_store, trace_store
@@ -47,10 +46,9 @@ class Generation:
     looks: Looks
     done: Drafted = field(default_factory=Drafted)
 
-    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
+    def write(self, conn: Connection, record: CallRecord) -> None:
         self.done = drafting.write(conn, self.plan.proposals, self.looks)
         trace_store.taken_up(conn, self.plan.taken)
-        return record
 
 
 class Generator:
@@ -68,10 +66,9 @@ class Generator:
         """What the evidence of a site comes to, without anything being written."""
         return await self._db.read(planned, scope, principal, limit, self._clock.now_ms())
 
-    async def look(self, tab: Tab, plan: Plan, hides: Callable[[str], str]) -> Looks:
+    async def look(self, tab: Tab, plan: Plan, platforms: Sequence[Platform], hides: Callable[[str], str]) -> Looks:
         """What the open page shows of everything that is planned."""
         now_ms = self._clock.now_ms()
-        platforms = built_in()
         checks = {key: await check_page(tab, one, platforms, now_ms, hides) for key, one in plan.contents.items()}
         return Looks(now_ms, checks)
 

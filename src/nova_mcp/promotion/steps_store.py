@@ -24,6 +24,7 @@ from nova_mcp.promotion.folding import (
     Step,
     fold,
 )
+from nova_mcp.promotion.inheriting import inherited
 from nova_mcp.promotion.model import LearningEvent, Mark
 from nova_mcp.promotion.standing import entry_of, with_entry
 from nova_mcp.promotion.tables import learning_snapshot, learning_step
@@ -51,13 +52,14 @@ def record(conn: Connection, entry_id: int, step: Step, at_ms: int) -> None:
     _RECORD.run(conn, values)
 
 
-def steps(conn: Connection, entry_id: int, after: int = 0) -> Iterator[tuple[int, int, Step]]:
+def steps(conn: Connection, entry_id: int, after: int = 0, limit: int | None = None) -> Iterator[tuple[int, int, Step]]:
     """Number, time and content of the steps behind one, in their order."""
     found = learning_step.c
     rows = conn.execute(
         select(found.step_id, found.kind, found.at_ms, found.body)
         .where(found.entry_id == entry_id, found.step_id > after)
         .order_by(found.step_id)
+        .limit(limit)
     )
     for number, kind, at_ms, body in rows:
         yield number, at_ms, decoded(_KINDS[kind], body)
@@ -72,10 +74,13 @@ _MARKS: Final = Prepared(
 
 
 def marks(conn: Connection, entry_id: int, now_ms: int) -> tuple[Mark, ...]:
-    """What a review looks at: the newest marks of the last thirty days, in their order."""
-    values = {"entry": entry_id, "since": now_ms - LONGEST_LOOKBACK_MS, "most": MARKS_KEPT}
-    rows = _MARKS.run(conn, values).fetchall()
-    return tuple(decoded(Observed, body).mark for (body,) in reversed(rows))
+    """What a review looks at: the newest marks of the last thirty days, in their order, those that the entry began
+    with among them."""
+    since = now_ms - LONGEST_LOOKBACK_MS
+    rows = _MARKS.run(conn, {"entry": entry_id, "since": since, "most": MARKS_KEPT}).fetchall()
+    begin = snapshot(conn, entry_id)
+    first = () if begin is None else tuple(one for one in begin[1].marks if one.at_ms >= since)
+    return (*first, *(decoded(Observed, body).mark for (body,) in reversed(rows)))[-MARKS_KEPT:]
 
 
 # -- snapshots
@@ -85,24 +90,34 @@ _SNAPSHOT: Final = Prepared(
         learning_snapshot.c.entry_id == bindparam("entry")
     )
 )
+_TAKE_SNAPSHOT: Final = Prepared(
+    select(learning_snapshot.c.up_to_step, learning_snapshot.c.body)
+    .where(learning_snapshot.c.entry_id == bindparam("entry"))
+    .with_for_update()
+)
+# Both databases read this sentence the same way.
+_KEEP: Final = Prepared(
+    sql(
+        "INSERT INTO learning_snapshot (entry_id, up_to_step, body) VALUES (:entry, :step, :body) "
+        "ON CONFLICT (entry_id) DO UPDATE SET up_to_step = excluded.up_to_step, body = excluded.body"
+    )
+)
 
 
-def snapshot(conn: Connection, entry_id: int) -> tuple[int, Snapshot] | None:
+def snapshot(conn: Connection, entry_id: int, *, lock: bool = False) -> tuple[int, Snapshot] | None:
     """Where a replay of an entry begins, and the last step that it covers."""
-    row = _SNAPSHOT.run(conn, {"entry": entry_id}).fetchone()
+    row = (_TAKE_SNAPSHOT if lock else _SNAPSHOT).run(conn, {"entry": entry_id}).fetchone()
     return None if row is None else (int(row[0]), decoded(Snapshot, row[1]))
 
 
 def keep_snapshot(conn: Connection, entry_id: int, up_to_step: int, begin: Snapshot) -> None:
-    conn.execute(delete(learning_snapshot).where(learning_snapshot.c.entry_id == entry_id))
-    conn.execute(
-        insert(learning_snapshot).values(entry_id=entry_id, up_to_step=up_to_step, body=encoded(begin)),
-    )
+    _KEEP.run(conn, {"entry": entry_id, "step": up_to_step, "body": encoded(begin)})
 
 
 def forget_entry(conn: Connection, entry_id: int) -> None:
     """An entry that is gone has no history; its number may be given to another."""
-    for table in (learning_step, learning_snapshot):
+    # The snapshot first, as whoever folds old steps into it takes it first.
+    for table in (learning_snapshot, learning_step):
         conn.execute(delete(table).where(table.c.entry_id == entry_id))
 
 
@@ -110,9 +125,9 @@ def forget_entry(conn: Connection, entry_id: int) -> None:
 
 
 def born(conn: Connection, shelved: Shelved) -> None:
-    """An entry was added; its history begins here."""
+    """An entry was added; its history begins here, with what was seen of its controls before."""
     forget_entry(conn, shelved.entry_id)
-    keep_snapshot(conn, shelved.entry_id, 0, Snapshot(entry_of(shelved)))
+    keep_snapshot(conn, shelved.entry_id, 0, Snapshot(entry_of(shelved), inherited(conn, shelved)))
 
 
 def revised(conn: Connection, before: Shelved, after: Shelved, now_ms: int) -> Shelved:

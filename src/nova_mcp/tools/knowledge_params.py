@@ -213,8 +213,16 @@ class PatchParams(Params):
     context: ContextParams | None = None
     deprecated: Literal[False] | None = None
 
+    @field_validator("deprecated", mode="before")
+    @classmethod
+    def _said_as_such(cls, value: object) -> object:
+        # Nought equals false, and only false is meant.
+        if value is not False:
+            raise ValueError("deprecated can only be taken back, with false; nova.pks_deprecate retires an entry")
+        return value
+
     # None is what they are when they were left out; only the context can be cleared.
-    _no_null = field_validator("type", "fingerprint", "playbook", "deprecated", mode="before")(_given)
+    _no_null = field_validator("type", "fingerprint", "playbook", mode="before")(_given)
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
