@@ -186,6 +186,8 @@ def _action_shape(action: Action) -> str | None:
         return f"A {action.kind} action needs a selector."
     if action.kind == "type" and action.value_source is None:
         return "An input says where its value comes from; a value is never stored."
+    if action.kind == "type" and not action.value_name:
+        return "An input says by which name its value is given."
     if action.kind == "press_key" and not action.key:
         return "press_key needs a key."
     return None

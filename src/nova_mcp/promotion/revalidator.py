@@ -130,9 +130,8 @@ class Revalidator:
     ) -> Revalidation:
         """Check the entries that need it most on the page that is open, as far as the budgets go; `hides` replaces what
         must not be kept."""
-        shelved = await self._db.read(store.entries, scope)
-        here = [one for one in shelved if _belongs(one, route_of(tab.url))]
-        due, denied = chosen(here, limit, self._clock.now_ms())
+        shelved = [one for one in await self._db.read(store.entries, scope) if belongs(one, route_of(tab.url))]
+        due, denied = chosen(shelved, limit, self._clock.now_ms())
         spent = await self._db.write(check_store.spend, scope, tab.target_id, len(due), self._clock.now_ms())
         checks = await self._looked(tab, due[: spent.allowed], platforms) if spent.allowed else ()
         seen = Sightings(scope, tuple(Sighting(one.shelved, one.moved, _kept(one.seen_first, hides)) for one in checks))
@@ -172,9 +171,10 @@ class Revalidator:
         return replace(check, suggestion=suggested(lost.selector, found, check.instead))
 
 
-def _belongs(shelved: Shelved, route: Route) -> bool:
-    """An entry of another part of the site is not missed on this page."""
-    return isinstance(shelved.kept, Phenomenon) and any_covers(shelved.kept.content.context.routes, route)
+def belongs(shelved: Shelved, route: Route) -> bool:
+    """Whether an entry could be on a page of this route at all: what is kept for others is not missed here."""
+    kept = shelved.kept
+    return not isinstance(kept, Phenomenon) or any_covers(kept.content.context.routes, route)
 
 
 def chosen(shelved: Sequence[Shelved], limit: int, now_ms: int) -> tuple[tuple[Shelved, ...], tuple[str, ...]]:
