@@ -23,11 +23,13 @@ NEW = (
     + BODY
 )
 REPORTS = HEAD.format("Reports") + "<main><h1>Reports</h1><a id=home href=/>Home</a></main>"
+NEWS = "<main><h1>News</h1>" + "<p>Something happened today.</p>" * 40 + "</main>"
 BANNER = (
     HEAD.format("News")
-    + f"<main><h1>News</h1>{'<p>Something happened today.</p>' * 40}</main><div id=cmp role=dialog aria-label='We use cookies' style="
-    + "'position:fixed;inset:0;background:#fff;z-index:9'><p>We use cookies for advertising and statistics.</p>"
-    + "<button id=yes onclick=cmp.remove()>Accept all</button><button id=no onclick=cmp.remove()>Reject all</button></div>"
+    + NEWS
+    + "<div id=cmp role=dialog aria-label='We use cookies' style='position:fixed;inset:0;background:#fff;z-index:9'>"
+    + "<p>We use cookies for advertising and statistics.</p><button id=yes onclick=cmp.remove()>Accept all</button>"
+    + "<button id=no onclick=cmp.remove()>Reject all</button></div>"
 )
 PAGES = {"/": OLD, "/reports": REPORTS, "/plain": OLD, "/news": BANNER}
 
