@@ -19,6 +19,7 @@ NAMES = (
     "journal",
     "repair",
     "promotion",
+    "knowledge",
 )
 
 

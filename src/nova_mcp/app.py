@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 
 import anyio
@@ -22,8 +22,9 @@ from nova_mcp.facts.policies import load_policies
 from nova_mcp.journal.collector import collecting
 from nova_mcp.journal.counters import Counters
 from nova_mcp.journal.keeper import Journal
+from nova_mcp.journal.model import JobType
 from nova_mcp.journal.statistician import Statistician
-from nova_mcp.journal.worker import OutboxWorker
+from nova_mcp.journal.worker import HANDLERS, Handler, OutboxWorker
 from nova_mcp.observation.janitor import Janitor, retention_policy
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -38,6 +39,7 @@ from nova_mcp.policy import NavigationPolicy
 from nova_mcp.processes import own_addresses
 from nova_mcp.promotion.collector import HOOKS
 from nova_mcp.promotion.learning import Learning
+from nova_mcp.promotion.taking_up import take_up
 from nova_mcp.retention import chores, holds
 from nova_mcp.secrets.store import open_secrets
 from nova_mcp.server.backend import Health
@@ -48,6 +50,7 @@ from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
+from nova_mcp.tools.domain_saving import saving
 from nova_mcp.verification.coordinator import Coordinator
 from nova_mcp.verification.goal_store import renew_after_act
 from nova_mcp.verification.goals import Goals
@@ -75,6 +78,11 @@ def navigation_policy(settings: Settings) -> NavigationPolicy:
     )
 
 
+def job_handlers(learning: Learning) -> Mapping[JobType, Handler]:
+    """Who does which job after a commit."""
+    return {**HANDLERS, "finalize.memory.promote": take_up, "pks.domain.save": saving(learning)}
+
+
 Loop = Callable[[], Coroutine[None, None, None]]
 
 
@@ -92,6 +100,7 @@ class Nova:
         loops: tuple[Loop, ...] = (
             *background,
             partial(self._pipeline.running.watch_stop_file, parts.settings.stop_file),
+            self._pipeline.passes.run,
         )
         self._background = [*early, *(asyncio.create_task(_keep_running(loop)) for loop in loops)]
         self._closed = False
@@ -187,6 +196,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         ports,
         ClaimBook(ports, db, server_id),
     )
+    learning = Learning.over(db, ports.clock)
     early = [asyncio.create_task(_warmed(browser))] if ahead else []
     catalogue = await anyio.to_thread.run_sync(load_catalogue)
     parts = Parts(
@@ -207,7 +217,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 hides=secrets.redactor.text,
                 keep_raw_urls=settings.keep_raw_urls,
             ),
-            learning=Learning.over(db, ports.clock),
+            learning=learning,
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),
@@ -220,7 +230,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         chores=chores(settings.retention),
         keeping=holds,
     )
-    worker = OutboxWorker(db, ports, server_id)
+    worker = OutboxWorker(db, ports, server_id, job_handlers(learning))
     return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run, worker.run], early)
 
 

@@ -123,7 +123,7 @@ async def test_a_token_that_an_agent_repeats_everywhere_is_kept_nowhere(client: 
         finalizeDecision="commit",
         finalizeReasonCode=token,
         finalizeReasonText=f"because {token}",
-        finalizeOutboxJobType="pks.domain.save",
+        finalizeOutboxJobType="finalize.noop",
         finalizeOutboxPayload={"scope": token, "data": {token: [token]}},
     )
     assert released["released"] is True

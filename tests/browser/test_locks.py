@@ -106,3 +106,40 @@ def test_a_renewed_lease_is_the_callers_live_and_never_shorter(holder, until, im
             assert after.implicit == implicit
         else:
             assert after == Lease(caller, now + IMPLICIT_LEASE_MS)
+
+
+async def test_what_can_wait_takes_only_a_free_lock_and_gives_way_at_once() -> None:
+    lock = ReadWriteLock()
+    async with lock.exclusive():
+        with pytest.raises(Unavailable, match="held this tab"):
+            async with lock.passing():
+                raise AssertionError("somebody else has it")
+    inside, ended = anyio.Event(), []
+
+    async def passing() -> None:
+        try:
+            async with lock.passing():
+                inside.set()
+                await anyio.sleep_forever()
+        except Unavailable as busy:
+            ended.append(busy.reason_code)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(passing)
+        await inside.wait()
+        async with lock.shared(0):
+            assert not ended
+        async with lock.exclusive(1000):
+            pass
+    assert ended == ["tab.busy"]
+    assert not lock.held
+
+
+async def test_a_passing_hold_that_ends_by_itself_leaves_the_lock_free() -> None:
+    lock = ReadWriteLock()
+    async with lock.passing(), lock.passing():
+        assert lock.held
+    with pytest.raises(ValueError, match="mine"):
+        async with lock.passing():
+            raise ValueError("mine")
+    assert not lock.held

@@ -5,14 +5,17 @@ from dataclasses import replace
 
 import pytest
 
+from nova_mcp.browser.knowledge_look import page_signs
 from nova_mcp.knowledge.advice import (
     Noted,
     Told,
     UsedAction,
     advise,
+    framework_hints,
     health_warnings,
     news,
     noted,
+    present,
     proofs,
 )
 from nova_mcp.knowledge.fingerprints import told
@@ -21,9 +24,12 @@ from nova_mcp.knowledge.model import (
     Action,
     Alias,
     Content,
+    Context,
     DayCount,
+    DomainHint,
     Fingerprint,
     Health,
+    HintId,
     Phenomenon,
     Platform,
     Playbook,
@@ -33,6 +39,7 @@ from nova_mcp.knowledge.model import (
 from nova_mcp.knowledge.platforms import PLATFORM_ID, Seeded, built_in, drafted, recognised, seeded
 from nova_mcp.knowledge.ranking import Question, Request, rank
 from nova_mcp.knowledge.refusing import check_content
+from nova_mcp.knowledge.routes import route_of
 
 NOW = 20_000 * DAY_MS
 FRESH = Health(last_confirmed_at_ms=NOW)
@@ -80,6 +87,17 @@ def test_an_active_entry_that_holds_is_offered_for_reuse():
     )
 
 
+def test_advice_names_the_values_that_an_entry_needs():
+    typed = tuple(
+        Action("type", f"#{name}", value_source=source, value_name=name)
+        for name, source in (("user", "agent_supplied"), ("code", "user_prompt"), ("user", "agent_supplied"))
+    )
+    hidden = Action("type", "#pass", value_source="secret", value_name="stored")
+    (one,) = advise(SCOPE, matches(entry(playbook=Playbook("custom", (*typed, hidden)))))
+    assert one.text.endswith("phenomenon_apply runs it with values user, code.")
+    assert one.fix.args == {"phenomenonId": "p"}
+
+
 @pytest.mark.parametrize(
     "one",
     [
@@ -96,7 +114,8 @@ def test_what_can_not_be_applied_is_not_offered(one):
 
 def test_a_verified_action_that_is_not_stored_is_a_gap():
     (one,) = advise(SCOPE, (), UsedAction("#save", "nova.click_selector"))
-    assert (one.kind, one.fix.tool, one.fix.args) == ("gap", "nova.pks_upsert", {"scope": SCOPE})
+    assert (one.kind, one.fix.tool) == ("gap", "nova.pks_upsert")
+    assert one.fix.args["scope"] == SCOPE
     assert advise(SCOPE, (), UsedAction("#save", "nova.click_selector", "p")) == ()
 
 
@@ -168,7 +187,7 @@ def test_a_proof_more_is_news():
 def test_what_a_caller_was_told_is_kept_within_bounds():
     memory = Told()
     for number in range(1000):
-        _, memory = news(advise(SCOPE, (), UsedAction(f"#a{number}", "t")), memory)
+        _, memory = news(advise(SCOPE, (), UsedAction(f"[name=a{number}]", "t")), memory)
     assert len(memory.said) == 256
 
 
@@ -251,3 +270,62 @@ def test_a_platform_takes_nothing_from_others_and_not_every_page(wish, code):
     refused = seeded(wish, built_in())
     assert isinstance(refused, Problem)
     assert refused.code == code
+
+
+# -- what holds here, and how its framework wants to be read
+
+
+def test_only_shadow_and_active_entries_whose_situation_holds_are_present():
+    named = [
+        entry("a"),
+        entry("s", level=1),
+        entry("c", level=0),
+        entry("r", retired="x"),
+        entry("rs", level=1, retired="x"),
+    ]
+    other = replace(entry("o"), content=replace(entry("o").content, fingerprint=Fingerprint((Signal("dom", "#y"),))))
+    away = replace(entry("w", level=1), content=replace(entry("w").content, context=Context(routes=("cart",))))
+    found = present(
+        [*named, other, away], Question([told("#x")], Request(route=route_of("https://s.test/")), "low", NOW)
+    )
+    assert [one.stable_id for one in found.entries] == ["a", "s"]
+    assert [one.phenomenon.stable_id for one in found.matches] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "step"),
+    [
+        ("nova.click_selector", {"action": "click", "selector": "#buy"}),
+        ("nova.type_selector", {"action": "type", "valueSource": "agent_supplied", "selector": "#buy"}),
+        ("nova.choose_option", None),
+    ],
+)
+def test_what_is_worth_keeping_comes_as_a_call_that_keeps_it(tool, step):
+    (gap,) = advise(SCOPE, (), UsedAction("#buy", tool))
+    assert gap.fix is not None
+    wish = gap.fix.args["phenomenon"]
+    assert wish["fingerprint"] == {"signals": [{"kind": "dom", "match": "#buy"}]}
+    assert wish.get("playbook") == (None if step is None else {"policy": "custom", "actions": [step]})
+
+
+def test_a_selector_that_counts_positions_is_neither_worth_keeping_nor_called_generated():
+    assert advise(SCOPE, (), UsedAction("li:nth-child(3)", "nova.click_selector")) == ()
+
+
+def test_frameworks_are_spoken_of_only_where_active_hints_are_read_by():
+    active = DomainHint(HintId("h"), "result_item", (".row",), NOW, NOW, level=2)
+    frameworks = ["react", "unheard-of", "htmx", "wordpress", "vue", "react"]
+    assert framework_hints(frameworks, [replace(active, level=1), replace(active, deprecated_reason="x")]) == ()
+    assert framework_hints([], [active]) == ()
+    noise = replace(active, hint_id=HintId("n"), kind="noise_region")
+    told_ = framework_hints(frameworks, [active, noise])
+    assert [one.framework for one in told_] == ["react", "htmx", "wordpress"]
+    assert {one.applies_to for one in told_} == {"noise_region, result_item"}
+    assert all(0 < len(one.advice) <= 160 for one in told_)
+    assert news(told_, news(told_, Told())[1])[0] == ()
+
+
+def test_every_framework_that_pages_can_show_has_advice():
+    hint = DomainHint(HintId("h"), "result_item", (".row",), NOW, NOW, level=2)
+    for name in page_signs()["frameworks"]:
+        assert len(framework_hints([name], [hint])) == 1

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from nova_mcp.promotion.asking import prompt_block, prompt_line
 from nova_mcp.promotion.auto_learning import AutoLearn, Track, Use, auto_learn, tracked
 from nova_mcp.promotion.model import DAY_MS
 from nova_mcp.promotion.semantic import (
@@ -122,6 +123,50 @@ def test_what_was_put_off_comes_back_after_a_day(after: int, said: str | None):
 def test_an_entry_answers_the_prompt_it_is_about(written: Written, source: str | None):
     done = resolved_by(asked(seen=BANNER).opportunities, written, NOW)
     assert (None if done is None else done.match_source) == source
+
+
+def test_one_question_per_kind_of_layer_however_it_looks_from_another_side():
+    first = asked(seen=BANNER)
+    again = asked(*first.opportunities, seen=replace(BANNER, fingerprint="fp2", layer="#other"))
+    assert again.prompt is None
+    assert [one.opportunity_id for one in again.opportunities] == [f"sem:consent_cmp:{SITE}:fp1"]
+    worn = [Moment(SITE, f"w{n}", selector=f".x{n}", selector_class="fragile", clicks=3) for n in range(2)]
+    both = answered((), [one for moment in worn for one in detected(moment, NOW)], SITE, NOW)
+    assert len(both.opportunities) == 2
+
+
+@pytest.mark.parametrize(
+    ("seen", "written", "source"),
+    [
+        ({"layer": "#b"}, Written(SITE, "consent_cmp", None, (), ("#b",)), "fingerprint"),
+        ({"layer": "#b"}, Written(SITE, "consent_cmp", None, ("#b",)), "fingerprint"),
+        ({"layer": "#b"}, Written(SITE, "consent_cmp", None, (), ("#c",)), None),
+        ({"layer": "", "selector": None}, Written(SITE, "consent_cmp", None, (), ("#c",)), "fingerprint"),
+        ({"layer": "", "selector": None}, Written(SITE, "modal", None, (), ("#c",)), None),
+    ],
+)
+def test_a_layer_is_known_by_its_selector_and_by_its_kind_where_it_has_none(seen, written, source):
+    done = resolved_by(asked(seen=replace(BANNER, **seen)).opportunities, written, NOW)
+    assert (None if done is None else done.match_source) == source
+
+
+@pytest.mark.parametrize("kind", ["consent_cmp", "login_wall", "risky_repeat"])
+def test_a_prompt_leaves_empty_what_only_the_agent_can_say(kind):
+    one = SemanticOpportunity(f"sem:{kind}:{SITE}:f", kind, SITE, "f", 0.8, NOW, selector="#no", layer="#b", clicks=3)
+    block = prompt_block(Prompt(one, "warned"), lambda name: name.replace(".", "_"))
+    assert (block["status"], block["resolutionTools"]) == (
+        "warned",
+        ["nova_pks_upsert", "nova_learn_resolve_opportunity"],
+    )
+    wish = block["skeleton"]["phenomenon"]
+    assert (block["skeleton"]["scope"], wish["id"]) == ("shop.test", "")
+    actions = {
+        "consent_cmp": [{"action": "click", "selector": "#no", "declaredPolarity": ""}],
+        "login_wall": [],
+        "risky_repeat": [{"action": "click", "selector": ""}],
+    }
+    assert wish["playbook"]["actions"] == actions[kind]
+    assert len(prompt_line(Prompt(one, "prompted")).splitlines()) == 1
 
 
 def test_mere_selectors_wait_while_a_prompt_is_open():

@@ -14,11 +14,14 @@ PUBLISHED: dict[int | None, str] = {
     -32602: """
         invalid_params selector.invalid key.not_allowed claim.finalization_token_required
         learn.coverage_reason_required tab.unknown sandbox.unknown ok.sensitive_value
+        pks.selector_too_broad pks.polarity_required pks.polarity_mismatch pks.outside_surface pks.script_content
+        pks.secret_like pks.scope_full pks.scope_mismatch signals_required
     """,
     -32004: """
         tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document
         snapshot.expired option.not_found secret.not_found upload.not_found scroll.container_not_found
         screenshot.not_capturable wait_for_selector.timeout action.no_input_field action.no_send_control
+        pks.scope_not_found pks.phenomenon_not_found learn.opportunity_not_found
     """,
     -32003: """
         tab.active_ambiguous selector.ambiguous ref.ambiguous ref.identity_changed action.obstructed action.disabled
@@ -27,6 +30,7 @@ PUBLISHED: dict[int | None, str] = {
         upload.type_not_accepted upload.multiple_not_allowed upload.not_file_input scroll.not_scrollable
         read.source_changed wait_for_selector.still_changing search.regex_timeout eval.script_threw loop.same_action
         tab.limit_reached sandbox.limit_reached ok.no_service
+        pks.scope_not_open pks.drift_blocked pks.element_changed pks.playbook_timeout pks.alias_taken
     """,
     -32002: """
         browser.not_found browser.launch_failed browser.restart_limit sandbox.node_lost tab.crashed tab.lost tab.busy
@@ -42,6 +46,7 @@ PUBLISHED: dict[int | None, str] = {
         upload.path_not_allowed
         secret.host_mismatch secret.insecure_origin feature.disabled blockers.needs_human blockers.repeat_suppressed
         guarded_commit.kill_switch_global guarded_commit.kill_switch_domain
+        pks.kill_switch pks.builtin_platform
     """,
     -32029: "budget.exhausted",
     -32041: "learn.coverage_not_met",
@@ -52,6 +57,8 @@ PUBLISHED: dict[int | None, str] = {
         type.value_mismatch navigation.http_error navigation.wait_for_load_timeout navigation.not_started
         navigation.became_download navigation.challenge scroll.no_movement blockers.hidden_only
         download.remote_not_saved screenshot.downgraded tab.already_closed policy.lookalike_host claim.reclaimed
+        pks.not_present pks.not_active pks.quarantined pks.accept_refused pks.trial_not_allowed pks.value_required
+        pks.empty_playbook
     """,
 }
 # Told by the server itself, by contracts, goals and the store, and by arguments; each is met by the tests beside it.

@@ -11,8 +11,9 @@ from sqlalchemy import delete
 
 from nova_mcp.browser.knowledge_look import elements
 from nova_mcp.knowledge import store
+from nova_mcp.knowledge.drift import after_sighting
 from nova_mcp.knowledge.live import print_of
-from nova_mcp.knowledge.model import Action, Health, Signal, VerifyStep
+from nova_mcp.knowledge.model import Action, Context, Health, Signal, VerifyStep
 from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.tables import revalidation_check
 
@@ -239,6 +240,16 @@ async def test_failing_entries_come_first_then_the_stalest(place: Place, server:
     assert [row["stableId"] for row in told["results"]] == ["failing", "stale"]
 
 
+async def test_an_entry_of_another_part_of_the_site_is_not_missed_on_this_page(place: Place) -> None:
+    await place.go("/wizard")
+    await place.learn(replace(WIZARD, type="nav_link", context=Context(routes=("wizard",))), name="there")
+    await place.learn(replace(WIZARD, type="nav_link", context=Context(routes=("plain", "wizard"))), name="here")
+    await place.go("/plain")
+    told = await place.revalidate()
+    assert [(one["stableId"], one["verdict"]) for one in told["results"]] == [("here", "gone")]
+    assert ((await place.entry("there")).level, (await place.entry("here")).level) == (2, 1)
+
+
 async def test_candidates_and_retired_entries_are_left_alone(place: Place) -> None:
     await learned(place, WIZARD, "/wizard", name="candidate", level=0)
     await learned(place, WIZARD, "/wizard", name="retired", level=1, deprecated_reason="gone")
@@ -316,8 +327,10 @@ async def test_a_page_that_has_moved_away_runs_up_a_debt(place: Place) -> None:
     lesson = replace(WIZARD, signals=(*WIZARD.signals, Signal("dom", "#go")), min_confidence=0.5)
     await learned(place, lesson, "/wizard")
     await place.go("/wizard-renamed")
+    before = (await place.entry()).drift_debt
     await place.revalidate()
-    assert (await place.entry()).drift_debt == 0.1
+    far = 1 - 2 / 3
+    assert (await place.entry()).drift_debt == after_sighting(before, far)
 
 
 async def test_a_selector_that_nobody_had_seen_is_confirmed_and_described(place: Place) -> None:

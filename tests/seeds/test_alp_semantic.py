@@ -283,6 +283,36 @@ async def test_storing_it_oneself_retires_what_nova_had_raised_by_itself(page: P
     assert [(await page.entry(name)).deprecated for name in names] == [True, True, False, False]
 
 
+async def test_storing_the_entry_that_was_asked_for_answers_the_question(page: Page) -> None:
+    prompt = await asked(page)
+    await page.go("/consent")
+    wish = prompt["skeleton"]
+    wish["phenomenon"]["id"] = "cookie-banner"
+    wish["phenomenon"]["playbook"]["actions"][0]["declaredPolarity"] = "reject"
+    told = await page.server.call("pks_upsert", **wish)
+    assert (told["ok"], told["action"], told["unconfirmedSelectors"]) == (True, "created", []), told
+    resolution = told["pksSemanticLearningResolution"]
+    assert set(resolution) == {"status", "opportunityId", "verdict", "reason", "matchSource"}
+    assert resolution["opportunityId"] == prompt["opportunityId"]
+    assert (resolution["verdict"], resolution["matchSource"]) == ("upsert", "fingerprint")
+    kept = await stored(page, prompt["opportunityId"])
+    assert kept is not None
+    assert kept.state == "resolved"
+    assert PROMPT not in await page.call("dismiss_blockers")
+
+
+async def test_another_entry_answers_nothing(page: Page) -> None:
+    prompt = await asked(page)
+    await page.go("/plain")
+    entry = {"type": "custom", "fingerprint": {"signals": [{"kind": "dom", "match": "#bake"}]}}
+    told = await page.server.call("pks_upsert", scope=page.scope, phenomenon=entry)
+    assert told["ok"], told
+    assert "pksSemanticLearningResolution" not in told
+    kept = await stored(page, prompt["opportunityId"])
+    assert kept is not None
+    assert kept.state == "prompted"
+
+
 async def test_what_another_was_asked_is_unknown(page: Page) -> None:
     prompt = await asked(page)
     mine = await stored(page, prompt["opportunityId"])

@@ -456,7 +456,7 @@ SAVE = {"scope": "shop.test", "data": {"phenomenonId": "p"}}
 
 async def test_each_job_type_takes_its_payload(server: Server) -> None:
     ada = await server.agent()
-    for job_type in ("finalize.noop", "pks.domain.save", "finalize.memory.promote"):
+    for job_type in ("finalize.noop", "finalize.memory.promote"):
         claim = await ada.claim()
         promote = {"taskId": claim["taskId"], "targetId": ada.tab, "candidateIds": [1, 2]}
         payload = promote if job_type == "finalize.memory.promote" else SAVE

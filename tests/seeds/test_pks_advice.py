@@ -151,8 +151,10 @@ async def test_a_verified_action_on_a_lasting_selector_is_worth_keeping_until_it
     (advice,) = (await page.perceive())["pksAdvice"]
     assert (advice["kind"], advice["phenomenonId"]) == ("gap", None)
     assert "#name" in advice["text"]
-    assert called(advice["fix"])[0] == "nova.pks_upsert"
+    tool, wish = called(advice["fix"])
+    assert tool == "nova.pks_upsert"
     assert "pksAdvice" not in await page.perceive()
+    assert (await page.server.call("pks_upsert", **wish))["action"] == "created"
     await page.put(phenomenon("kept", "#offer", selector="#name"))
     await page.call("type_selector", selector="#name", text="Eve", agentId="third")
     told = await page.perceive(agentId="third")

@@ -10,6 +10,7 @@ from knowledge_kit import Lesson, Place, Server, elsewhere, failed, refused, ser
 from loop_kit import Shop, shop
 
 from nova_mcp.journal.store import observation
+from nova_mcp.knowledge.drift import after_sighting
 from nova_mcp.knowledge.model import Action, Context, Health, Signal, VerifyStep
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.verification.model import Assertion
@@ -64,8 +65,34 @@ PAGES = {
         "<button id=go onclick=\"document.getElementById('two').hidden=false\">Next</button>"
         "<button id=two hidden onclick=\"go('finish')\">Finish</button>"
     ),
+    "/built": _wizard(
+        "<button id=go onclick=\"this.insertAdjacentHTML('afterend', '<button id=finish onclick=go(1)>Finish</button>')"
+        '">Next</button>'
+    ),
     "/steps-broken": _wizard("<button id=go onclick=\"pressed.push('first')\">Next</button>"),
 }
+
+# What a redesign may make of the control that was learned as <button id=go>Next</button>.
+OTHERS = (
+    "<button id=go onclick=\"go('x')\">Delete account</button>",
+    "<button id=go onclick=\"go('x')\">Buy now</button>",
+    "<button id=go onclick=\"go('x')\">Previous</button>",
+    "<button id=go onclick=\"go('x')\">Nextcloud login</button>",
+    "<button id=go onclick=\"go('x')\" aria-label='Delete account'>Next</button>",
+    "<button id=go onclick=\"go('x')\"></button>",
+    "<button id=go onclick=\"go('x')\"><img alt='Remove' width=20 height=20></button>",
+    "<a id=go href='#' onclick=\"go('x')\">Sign out</a>",
+    "<label id=go onclick=\"go('x')\">I agree <input type=checkbox></label>",
+    "<input id=go type=button value='Cancel order' onclick=\"go('x')\">",
+    "<div id=go role=button tabindex=0 onclick=\"go('x')\">Unsubscribe</div>",
+)
+# And what leaves it what it was.
+SAME = (
+    "<button id=go class='css-1x2y3z primary' onclick=\"go('next')\">Next</button>",
+    "<div><div><span><button id=go onclick=\"go('next')\">Next</button></span></div></div>",
+    "<p>New text</p><button id=help>Help</button><button id=go onclick=\"go('next')\">Next</button>",
+    "<button id=go title='Go to step 2' onclick=\"go('next')\"><span>Next</span></button>",
+)
 
 CONSENT = Lesson(
     type="consent_cmp",
@@ -104,7 +131,7 @@ def site() -> Iterator[Shop]:
 
 @pytest.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory, site: Shop, anyio_backend: str) -> AsyncIterator[Server]:
-    async with served(tmp_path_factory.mktemp("apply"), site) as running:
+    async with served(tmp_path_factory.mktemp("apply"), site, enable_eval=True) as running:
         yield running
 
 
@@ -166,6 +193,22 @@ async def test_a_proven_playbook_is_evidence_for_its_entry(place: Place) -> None
     ]
     assert {row["target_stable_id"] for row in rows} == {"entry"}
     assert {row["selector_norm"] for row in rows} == {"#no"}
+
+
+async def test_the_same_again_within_half_a_minute_is_no_new_evidence(place: Place) -> None:
+    await learned(place, CONSENT, "/consent")
+    assert (await place.apply())["telemetryReported"] is True
+    await place.go("/consent")
+    again = await place.apply()
+    assert (again["verifyState"], again["telemetryReported"]) == ("verified", False)
+
+
+async def test_a_page_that_a_script_of_the_agent_has_changed_is_no_evidence(place: Place) -> None:
+    await learned(place, CONSENT, "/consent-dead", drift_debt=0.1)
+    await place.server.call("eval", targetId=place.tab, expression="document.title = 'x'")
+    assert (await place.apply())["telemetryReported"] is False
+    assert await place.observed("action_failure", "blocker_dismissed") == []
+    assert (await place.entry()).drift_debt == 0.1
 
 
 async def test_a_result_that_takes_its_time_is_waited_for(place: Place) -> None:
@@ -359,8 +402,9 @@ async def test_signs_that_are_gone_raise_the_debt(place: Place) -> None:
     lesson = replace(WIZARD, signals=(Signal("dom", "#wizard"), Signal("dom", "#go")), min_confidence=0.4)
     await learned(place, lesson, "/wizard")
     await place.go("/wizard-gone")
+    before = (await place.entry()).drift_debt
     failed(await place.apply(), -32003, "pks.element_changed")
-    assert (await place.entry()).drift_debt == 0.15
+    assert (await place.entry()).drift_debt == after_sighting(before, 0.5)
 
 
 async def test_a_selector_that_now_means_another_control_is_never_pressed(place: Place) -> None:
@@ -381,6 +425,24 @@ async def test_a_control_that_turns_into_another_under_the_pointer_is_never_pres
     await untouched(place)
 
 
+async def test_of_many_redesigns_none_leads_to_a_wrong_press(place: Place, site: Shop) -> None:
+    await learned(place, WIZARD, "/wizard")
+    for button in OTHERS:
+        site.pages["/redesigned"] = _wizard(button)
+        await place.go("/redesigned")
+        told = await place.apply(trial=True)
+        assert (told["reasonCode"], told["actionDispatched"]) == ("pks.element_changed", False), button
+        await untouched(place)
+
+
+@pytest.mark.parametrize("button", SAME)
+async def test_a_page_that_changed_around_the_control_is_no_obstacle(place: Place, site: Shop, button: str) -> None:
+    await learned(place, WIZARD, "/wizard")
+    site.pages["/redesigned"] = _wizard(button)
+    await place.go("/redesigned")
+    assert (await place.apply())["verifyState"] == "verified"
+
+
 @pytest.mark.parametrize("path", ["/wizard-gone", "/wizard-twice"])
 async def test_a_selector_that_names_no_single_element_is_hard_drift_without_a_press(place: Place, path: str) -> None:
     await learned(place, WIZARD, "/wizard")
@@ -398,6 +460,31 @@ async def test_an_element_nobody_has_described_is_not_pressed(place: Place) -> N
     await place.go("/wizard")
     failed(await place.apply(), -32003, "pks.element_changed")
     await untouched(place)
+
+
+async def test_a_trial_may_meet_an_element_for_the_first_time_and_then_knows_it(place: Place) -> None:
+    lesson = replace(WIZARD, actions=(Action("click", "#go"), Action("click", "#finish")))
+    await learned(place, lesson, "/built", level=1, unconfirmed=("#finish",))
+    assert (await place.entry()).content.playbook.actions[1].element is None  # type: ignore[union-attr]
+    told = await place.apply(trial=True)
+    assert told["verifyState"] == "verified", told
+    entry = await place.entry()
+    assert entry.unconfirmed == ()
+    learned_print = entry.content.playbook.actions[1].element  # type: ignore[union-attr]
+    assert learned_print is not None
+    assert learned_print.text == "Finish"
+
+
+async def test_what_nobody_has_seen_is_still_no_way_to_consent_or_commit(place: Place) -> None:
+    await place.go("/plain")
+    form = replace(FORM, actions=(Action("click", "#send"),))
+    await place.learn(form, name="form", level=1, unconfirmed=("#send",))
+    banner = replace(CONSENT, type="modal", actions=(Action("click", "#no"),))
+    await place.learn(banner, name="banner", level=1, unconfirmed=("#no",))
+    await place.go("/form")
+    failed(await place.apply("form", trial=True), -32001, "guarded_commit.missing_contract")
+    await place.go("/consent-swapped")
+    refused(await place.apply("banner", trial=True), "pks.accept_refused")
 
 
 async def test_a_playbook_that_breaks_off_after_it_began_has_failed(place: Place) -> None:
@@ -457,6 +544,30 @@ async def test_the_scope_is_the_tabs_own(place: Place) -> None:
 )
 async def test_arguments_out_of_bounds_are_refused(place: Place, wrong: dict[str, Any]) -> None:
     failed(await place.apply(**wrong), -32602, "invalid_params")
+
+
+async def test_what_an_agent_stores_can_be_tried_at_once_and_is_left_alone_once_the_page_is_another(
+    place: Place,
+) -> None:
+    await place.go("/wizard")
+    phenomenon = {
+        "id": "next-step",
+        "type": "custom",
+        "fingerprint": {"signals": [{"kind": "dom", "match": "#wizard"}]},
+        "playbook": {
+            "policy": "custom",
+            "actions": [{"action": "click", "selector": "#go"}],
+            "verify": [{"type": "present", "selector": "#done"}],
+        },
+    }
+    stored = await place.server.call("pks_upsert", scope=place.scope, phenomenon=phenomenon)
+    assert (stored["ok"], stored["level"], stored["unconfirmedSelectors"]) == (True, 1, []), stored
+    assert (await place.apply("next-step", trial=True))["verifyState"] == "verified"
+    health = (await place.entry("next-step")).health
+    assert (health.attempts, health.successes) == (1, 1)
+    await place.go("/wizard-delete")
+    failed(await place.apply("next-step", trial=True), -32003, "pks.element_changed")
+    await untouched(place)
 
 
 # -- commits

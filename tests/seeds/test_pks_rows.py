@@ -1,18 +1,20 @@
 """Knowledge as its contract describes it, row by row, through a real client on real pages."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from pks_kit import DAY, MINUTE, SECRET, Server, Site, click, consent, dom, knowing_server, refused
 from loop_kit import Shop, shop
-from sqlalchemy import select
+from pks_kit import DAY, MINUTE, SECRET, Server, Site, click, consent, dom, knowing_server, refused
+from real_kit import records
 
 from nova_mcp.journal.candidate_store import candidate
 from nova_mcp.journal.store import observation
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.model import Health, ScopeName
 from nova_mcp.knowledge.tables import knowledge_entry, knowledge_scope
+from nova_mcp.pipeline.model import CallRequest
 from nova_mcp.promotion.tables import telemetry_backing
 
 pytestmark = pytest.mark.browser
@@ -27,6 +29,10 @@ MATCH_FIELDS = {
     *("ok", "matched", "scope", "source", "phenomenonId", "phenomenonType", "confidence", "minConfidence", "score"),
     *("contextMatch", "mismatches", "playbook", "health", "topMatches", "domainHints", "ranking"),
 }
+
+
+GONE = {"all": [{"factKey": "dom.#cmp", "operator": "not_exists"}]}
+BROKEN = {"all": [{"factKey": "dom.#note@text", "operator": "eq", "expected": "Failed"}]}
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +103,7 @@ async def test_a_first_write_is_a_shadow_entry_that_the_page_confirms(site: Site
 
 async def test_a_write_seeds_a_verified_candidate_and_is_on_record(site: Site) -> None:
     await site.upsert()
-    rows = await site.server.rows(candidate, candidate.c.host == site.scope)
+    rows = await site.server.rows(candidate, candidate.c.context_host == site.scope)
     assert [(row["component"], row["status"], row["confidence"]) for row in rows] == [("pks_upsert", "verified", 0.82)]
 
 
@@ -281,10 +287,16 @@ async def test_a_site_is_written_about_only_while_it_is_open(still: Site, tool: 
         assert body["fix"]["tool"] == "nova.navigate"
 
 
-async def test_another_principals_tab_does_not_open_a_site(still: Site) -> None:
-    """Tabs belong to a principal; here a look-alike of the open host stands for a stranger's."""
-    cyrillic = still.scope.replace("k", "\u043a", 1)
-    refused(await still.upsert(scope=cyrillic), "pks.scope_not_open", -32003)
+async def test_entries_are_shared_and_another_principals_tab_does_not_open_a_site(site: Site) -> None:
+    await site.upsert()
+
+    async def stranger(tool: str, **more: Any) -> dict[str, Any]:
+        request = CallRequest(f"nova.{tool}", {"scope": site.scope, **more}, "stranger", None)
+        return dict((await site.server.nova.call(request)).structured)
+
+    assert (await stranger("pks_get"))["counts"]["shadow"] == 1
+    refused(await stranger("pks_upsert", phenomenon=consent()), "pks.scope_not_open", -32003)
+    refused(await stranger("pks_patch", phenomenonId="cmp", patch={"type": "modal"}), "pks.scope_not_open", -32003)
 
 
 async def test_a_scope_is_full_at_two_hundred(site: Site) -> None:
@@ -292,8 +304,6 @@ async def test_a_scope_is_full_at_two_hundred(site: Site) -> None:
     one = await site.shelved()
 
     def fill(conn: Any) -> None:
-        from dataclasses import replace
-
         for number in range(199):
             store.add(conn, ScopeName(site.scope), replace(one.kept, stable_id=f"p{number}"), store.Birth())
 
@@ -314,6 +324,15 @@ async def test_nested_arguments_are_strict_and_named(still: Site) -> None:
         ({"fingerprint": {"signals": [{"kind": "smell", "match": "x"}]}}, "kind"),
         ({"playbook": {"policy": "maybe"}}, "policy"),
         ({"playbook": {"policy": "custom", "actions": [{"action": "type", "selector": "#x"}]}}, "valueSource"),
+        (
+            {
+                "playbook": {
+                    "policy": "custom",
+                    "actions": [{"action": "type", "selector": "#x", "valueSource": "agent_supplied"}],
+                }
+            },
+            "valueName",
+        ),
         ({"playbook": {"policy": "custom", "actions": [{"action": "type", "selector": "#x", "value": "v"}]}}, "value"),
         ({"context": {"routes": ["a b"]}}, "routes"),
         ({"id": "two words"}, "id"),
@@ -585,12 +604,7 @@ async def test_a_report_without_a_call_behind_it_is_a_claim(site: Site) -> None:
 
 async def test_a_report_is_backed_by_one_call_once(site: Site) -> None:
     await site.upsert()
-    await site.server.call("perceive", targetId=site.tab)
-    contract = {
-        "postconditions": {"success": {"all": [{"factKey": "dom.exists(#cmp)", "operator": "eq", "expected": False}]}}
-    }
-    clicked = await site.server.call("click_selector", targetId=site.tab, selector="#no", transitionContract=contract)
-    assert clicked["verifyState"] == "verified", clicked
+    await site.press("#no", {"success": GONE})
     assert not (await site.report("failure"))["backed"]
     first = await site.report("success")
     assert (first["backed"], first["health"]["failures"]) == (True, 0)
@@ -603,14 +617,32 @@ async def test_a_report_is_backed_by_one_call_once(site: Site) -> None:
 
 async def test_a_call_of_more_than_ten_minutes_ago_backs_nothing(site: Site) -> None:
     await site.upsert()
-    await site.server.call("perceive", targetId=site.tab)
-    contract = {
-        "postconditions": {"success": {"all": [{"factKey": "dom.exists(#cmp)", "operator": "eq", "expected": False}]}}
-    }
-    await site.server.call("click_selector", targetId=site.tab, selector="#no", transitionContract=contract)
+    await site.press("#no", {"success": GONE})
+    spent = await site.server.count(telemetry_backing)
     site.server.clock.shift_ms += 10 * MINUTE + 1000
     assert not (await site.report("success"))["backed"]
-    assert await site.server.rows(telemetry_backing, telemetry_backing.c.report_call_id == "") == []
+    assert await site.server.count(telemetry_backing) == spent
+
+
+async def test_a_failure_that_a_call_shows_counts_against_the_entry(site: Site) -> None:
+    await site.upsert(consent(click("#more", "manage")))
+    clicked = await site.press("#more", {"success": GONE, "forbidden": BROKEN}, "failed")
+    assert clicked["guardedCommit"]["verificationStatus"] == "verified_fail"
+    assert not (await site.report("success"))["backed"]
+    told = await site.report("failure")
+    assert told["backed"]
+    kinds = await site.server.rows(observation, observation.c.context_host == site.scope)
+    assert [(row["outcome"], row["severity"]) for row in kinds if row["kind"] == "selector_drift"] == [(-1, 2)]
+
+
+async def test_a_report_counts_where_its_call_was_made_wherever_the_tab_is_now(site: Site, server: Server) -> None:
+    await site.upsert()
+    await site.press("#no", {"success": GONE})
+    other = Site(server, site.tab)
+    await other.go("/plain")
+    assert (await site.report("success"))["backed"]
+    kinds = await server.rows(observation, observation.c.kind == "telemetry_confirmed")
+    assert kinds[-1]["context_host"] == site.scope
 
 
 async def test_not_applicable_says_nothing(site: Site) -> None:
@@ -708,6 +740,34 @@ async def test_a_page_that_an_agent_has_scripted_confirms_nothing(server: Server
     assert told["unconfirmedSelectors"] == ["#cmp", "#no"]
 
 
+async def test_consent_by_another_name_is_consent_all_the_same(server: Server, tab: str) -> None:
+    site = Site(server, tab)
+    await site.go("/onetrust")
+    entry = {
+        "id": "sneaky",
+        "type": "modal",
+        "fingerprint": {"signals": [dom("#onetrust-banner-sdk")]},
+        "playbook": {"policy": "dismiss", "actions": [click("#onetrust-accept-btn-handler")]},
+    }
+    refused(await site.upsert(entry), "pks.polarity_required")
+    entry["playbook"] = {"policy": "dismiss", "actions": [click("#onetrust-accept-btn-handler", "reject")]}
+    refused(await site.upsert(entry), "pks.polarity_mismatch")
+    await nothing_known(site)
+
+
+async def test_a_site_that_looks_like_another_is_another(server: Server, tab: str, site: Site) -> None:
+    """A look-alike name can be open at the same time, and still nothing of it gets into what it imitates."""
+    await site.upsert()
+    twin = Site(server, str((await server.call("tab_new"))["targetId"]))
+    twin.scope = site.scope.replace("k", "\u043a", 1)
+    port = site.scope.rpartition(":")[2]
+    await server.call("navigate", targetId=twin.tab, url=f"http://{twin.scope}/banner")
+    told = await twin.upsert(consent(click("#shut", "noop")))
+    assert (told["action"], told["scope"].startswith("xn--"), told["scope"].endswith(port)) == ("created", True, True)
+    assert (await site.get())["phenomena"][0]["revision"] == 1
+    await server.call("tab_close", targetId=twin.tab)
+
+
 async def test_one_visit_raises_nothing_however_often_it_is_repeated(site: Site) -> None:
     for _ in range(8):
         await site.upsert()
@@ -716,18 +776,39 @@ async def test_one_visit_raises_nothing_however_often_it_is_repeated(site: Site)
     assert (entry["level"], entry["mayGuide"]) == (1, False)
 
 
-async def test_refused_writes_are_on_record_without_what_they_held(site: Site) -> None:
+async def test_refused_writes_change_nothing_and_are_on_record(site: Site) -> None:
     await site.upsert()
-    rev = await site.server.nova._db.read(
-        lambda conn: conn.execute(
-            select(knowledge_scope.c.state_rev).where(knowledge_scope.c.scope == site.scope)
-        ).scalar_one()
-    )
+    (before,) = await site.server.rows(knowledge_scope, knowledge_scope.c.scope == site.scope)
     await site.patch({"type": "modal"}, expectedRevision=5)
+    refused(await site.patch({"type": "modal"}, "nobody"), "pks.phenomenon_not_found", -32004)
     refused(await site.upsert(consent(click("#yes", "reject"))), "pks.polarity_mismatch")
-    after = await site.server.nova._db.read(
-        lambda conn: conn.execute(
-            select(knowledge_scope.c.state_rev).where(knowledge_scope.c.scope == site.scope)
-        ).scalar_one()
-    )
-    assert rev == after
+    assert await site.server.rows(knowledge_scope, knowledge_scope.c.scope == site.scope) == [before]
+    newest = records(site.server.data_dir)[-3:]
+    assert [one.outcome.reason_code for one in newest] == [
+        "rev_conflict", "pks.phenomenon_not_found", "pks.polarity_mismatch"
+    ]  # fmt: skip
+    assert [one.outcome.kind for one in newest] == ["ok", "failed", "invalid"]
+
+
+# -- what a write answers
+
+
+async def test_a_matching_write_answers_the_question_that_was_asked(site: Site) -> None:
+    pressed = await site.press("#no", {"success": GONE})
+    asked = pressed["pksSemanticLearning"]
+    assert asked["kind"] == "consent_cmp"
+    await site.go("/banner")
+    told = (await site.upsert())["pksSemanticLearningResolution"]
+    assert set(told) == {"status", "opportunityId", "verdict", "reason", "matchSource"}
+    assert (told["status"], told["opportunityId"], told["verdict"]) == ("resolved", asked["opportunityId"], "upsert")
+    assert told["matchSource"] in ("fingerprint", "selector")
+    assert "pksSemanticLearningResolution" not in await site.upsert(consent(click("#shut", "noop")))
+
+
+async def test_a_platform_met_while_its_layer_is_answered_leaves_a_candidate(server: Server, tab: str) -> None:
+    site = Site(server, tab)
+    await site.go("/onetrust")
+    gone = {"all": [{"factKey": "dom.#onetrust-banner-sdk", "operator": "not_exists"}]}
+    await site.press("#onetrust-reject-all-handler", {"success": gone})
+    entries = {one["phenomenonId"]: one["level"] for one in (await site.get())["phenomena"]}
+    assert entries["cmp_onetrust"] == 0

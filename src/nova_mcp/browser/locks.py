@@ -19,6 +19,15 @@ class _Waiter:
     granted: bool = False
 
 
+def _busy(waited_ms: int) -> Unavailable:
+    return Unavailable(
+        "tab.busy",
+        f"Another call held this tab for more than {waited_ms} ms.",
+        "Try again shortly, or work in a tab of your own (nova.tab_new).",
+        retry_after_ms=1000,
+    )
+
+
 class ReadWriteLock:
     """First come, first served; readers that stand together go in together, so a writer is never starved."""
 
@@ -26,6 +35,8 @@ class ReadWriteLock:
         self._readers = 0
         self._writer = False
         self._queue: deque[_Waiter] = deque()
+        # Shared holds that give way to whoever wants the lock alone.
+        self._yielding: set[anyio.CancelScope] = set()
 
     @asynccontextmanager
     async def shared(self, timeout_ms: int = WAIT_MS) -> AsyncIterator[None]:
@@ -45,6 +56,22 @@ class ReadWriteLock:
             self._writer = False
             self._grant()
 
+    @asynccontextmanager
+    async def passing(self) -> AsyncIterator[None]:
+        """Shared, for what can wait: taken only if it is free at once, and cancelled for a call that wants it alone."""
+        await self._acquire(_Waiter(exclusive=False), 0)
+        scope = anyio.CancelScope()
+        try:
+            with scope:
+                self._yielding.add(scope)
+                yield
+        finally:
+            self._yielding.discard(scope)
+            self._readers -= 1
+            self._grant()
+        if scope.cancelled_caught:
+            raise _busy(0)
+
     @property
     def held(self) -> bool:
         return self._writer or self._readers > 0
@@ -54,6 +81,9 @@ class ReadWriteLock:
         self._grant()
         if waiter.granted:
             return
+        if waiter.exclusive:
+            for scope in self._yielding:
+                scope.cancel()
         try:
             with anyio.move_on_after(timeout_ms / 1000):
                 await waiter.turn.wait()
@@ -62,12 +92,7 @@ class ReadWriteLock:
             raise
         if not waiter.granted:
             self._give_up(waiter)
-            raise Unavailable(
-                "tab.busy",
-                f"Another call held this tab for more than {timeout_ms} ms.",
-                "Try again shortly, or work in a tab of your own (nova.tab_new).",
-                retry_after_ms=1000,
-            )
+            raise _busy(timeout_ms)
 
     def _give_up(self, waiter: _Waiter) -> None:
         if not waiter.granted:

@@ -20,6 +20,10 @@ COMMANDS: dict[str, str] = {
     "kill": "Switch commits or applied playbooks off, everywhere or for one host.",
     "receipt": "Show the proof of a commit: what was sent, what came back, what the page showed.",
     "facts": "Show what is held true right now, tab by tab; --history adds what was held true before.",
+    "knowledge": "Show what is known of websites: all sites, the entries of one, or one entry whole.",
+    "explain": "Explain why an entry stands at its level: its gates, what is missing, and what would help.",
+    "export": "Write knowledge as a pack of JSON lines: what was learned, without evidence and without who learned it.",
+    "import": "Take a knowledge pack in: entries start in review, and what is known here stays.",
     "events": "Show recorded calls, oldest first; with --json one object per line.",
     "stats": "Show how well learning works: evidence, candidates, decisions, the outbox, and how pages take our acts.",
     "ledger": "Check the evidence ledger, print its heads.",
@@ -27,7 +31,7 @@ COMMANDS: dict[str, str] = {
     "db": "Look after the store; safe beside running servers.",
     "tools": "Show the published tools and how many tokens each costs in tools/list (an estimate).",
 }
-_MODULES = {"serve": "serve_command"}
+_MODULES = {"serve": "serve_command", "import": "import_pack"}
 
 
 def load(name: str) -> Any:

@@ -53,11 +53,16 @@ def fail(message: str, hint: str = "", code: int = EXIT_FAILED) -> NoReturn:
     raise typer.Exit(code)
 
 
-def print_json(value: Any, *, line: bool = False) -> None:
-    """JSON for programs; one line each when many follow one another."""
+def json_text(value: Any, *, line: bool = False) -> str:
+    """JSON without anything that steers a terminal."""
     text = json.dumps(value, ensure_ascii=False, indent=None if line else 2, separators=(",", ":") if line else None)
-    # People look at it on terminals too. Outside strings JSON has line breaks only, so an escape is always right.
-    say(text if text.isascii() else "".join(char if _tame(char) else json.dumps(char)[1:-1] for char in text))
+    # Outside strings JSON has line breaks only, so an escape is always right.
+    return text if text.isascii() else "".join(char if _tame(char) else json.dumps(char)[1:-1] for char in text)
+
+
+def print_json(value: Any, *, line: bool = False) -> None:
+    """JSON for programs, and for people who look at it; one line each when many follow one another."""
+    say(json_text(value, line=line))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:

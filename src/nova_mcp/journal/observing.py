@@ -176,8 +176,11 @@ def _act_verdict(record: CallRecord) -> EventVerdict:
 
 def cluster_key_of(seen: Observation, tool_name: str) -> str:
     """What an observation has in common with others, by which they are counted together."""
-    key = seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown"
-    # No index takes a key of any length.
+    return index_key(seen.candidate_key or seen.target_stable_id or seen.selector_norm or tool_name or "unknown")
+
+
+def index_key(key: str) -> str:
+    """No index takes a key of any length."""
     return key if len(key) <= KEY_CHARS else f"{key[: KEY_CHARS - 40]}…{digest(key)[:32]}"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
 from nova_mcp.errors import Fix
+from nova_mcp.knowledge.applying import brought
 from nova_mcp.knowledge.drift import GATE
 from nova_mcp.knowledge.fingerprints import Sighting, match, sighting
 from nova_mcp.knowledge.health import last_30_days, staleness, state
@@ -24,7 +25,8 @@ from nova_mcp.knowledge.model import (
     StableId,
 )
 from nova_mcp.knowledge.ranking import Question, Scored, context_fit, rank
-from nova_mcp.knowledge.stability import is_fragile
+from nova_mcp.knowledge.stability import is_fragile, stability
+from nova_mcp.observation.model import Json
 
 AdviceKind = Literal["gap", "reuse", "fragile_selector"]
 WarningState = Literal["watch", "quarantined", "stale", "drift"]
@@ -117,9 +119,17 @@ def noted(
     return tuple(told[:MAX_NOTED])
 
 
+_STEPS: Final[dict[str, dict[str, Json]]] = {
+    "nova.click_selector": {"action": "click"},
+    "nova.type_selector": {"action": "type", "valueSource": "agent_supplied"},
+}
+
+
 def _reuse(found: Scored) -> Advice:
     one = found.phenomenon
-    text = f"{one.stable_id} ({one.content.type}) is known here and holds now; phenomenon_apply runs it."
+    names = brought(one.content.playbook)
+    runs = f"phenomenon_apply runs it with values {', '.join(names)}." if names else "phenomenon_apply runs it."
+    text = f"{one.stable_id} ({one.content.type}) is known here and holds now; {runs}"
     fix = Fix("nova.phenomenon_apply", {"phenomenonId": one.stable_id})
     return Advice("reuse", _cut(text), one.stable_id, fix)
 
@@ -131,7 +141,12 @@ def _has_playbook(one: Phenomenon) -> bool:
 
 def _gap(scope: ScopeName, used: UsedAction) -> Advice:
     text = f'"{used.selector}" worked here and was verified, but nothing of it is stored; pks_upsert keeps it.'
-    return Advice("gap", _cut(text), None, Fix("nova.pks_upsert", {"scope": scope}))
+    signals: list[Json] = [{"kind": "dom", "match": used.selector}]
+    entry: dict[str, Json] = {"type": "custom", "fingerprint": {"signals": signals}}
+    if (step := _STEPS.get(used.tool)) is not None:
+        actions: list[Json] = [{**step, "selector": used.selector}]
+        entry["playbook"] = {"policy": "custom", "actions": actions}
+    return Advice("gap", _cut(text), None, Fix("nova.pks_upsert", {"scope": scope, "phenomenon": entry}))
 
 
 def _fragile(used: UsedAction) -> Advice:
@@ -147,7 +162,7 @@ def advise(scope: ScopeName, matches: Sequence[Scored], used: UsedAction | None 
     if used is not None:
         if is_fragile(used.selector):
             told.insert(0, _fragile(used))
-        elif used.covered_by is None:
+        elif used.covered_by is None and stability(used.selector) == "stable":
             told.insert(0, _gap(scope, used))
     return tuple(told[:MAX_ADVICE])
 

@@ -1,7 +1,7 @@
 """Remembers what each caller did and was told, so that advice comes once, and writes down how far sites have moved."""
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar
 
@@ -27,8 +27,9 @@ from nova_mcp.knowledge.advice import (
     present,
     warning_of,
 )
-from nova_mcp.knowledge.drift import HOUR_MS, after_sighting, distance
-from nova_mcp.knowledge.fingerprints import Observed, holding, sighting
+from nova_mcp.knowledge.drift import HOUR_MS, after_sighting
+from nova_mcp.knowledge.drift import moved as moved_away
+from nova_mcp.knowledge.fingerprints import Observed, sighting
 from nova_mcp.knowledge.keeper import Known
 from nova_mcp.knowledge.live import observed_signals, wanted_of
 from nova_mcp.knowledge.model import SHADOW, DomainHint, Phenomenon, ScopeName, StableId
@@ -45,6 +46,7 @@ REMEMBERED: Final = 4_000
 _ANY_FRAMEWORK: Final = ("salesforce",)
 
 NOTHING_TOLD: Final = Told()
+Proofs: TypeAlias = Mapping[StableId, tuple[int, int]]
 _Whose: TypeAlias = tuple[tuple[str, str], ScopeName]
 
 K = TypeVar("K", bound=Hashable)
@@ -78,7 +80,7 @@ class Looking:
     entries: tuple[Shelved, ...]
     hints: tuple[DomainHint, ...]
     used: UsedAction | None
-    proofs: Mapping[StableId, tuple[int, int]]
+    proofs: Proofs
     now_ms: int
 
     @property
@@ -88,10 +90,6 @@ class Looking:
     @property
     def asks_page(self) -> bool:
         return bool(self.entries) or any(one.may_guide for one in self.hints)
-
-    @property
-    def shadows(self) -> bool:
-        return any(one.kept.level == SHADOW for one in self.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +124,7 @@ class Advisor:
         self._longest = OrderedDict()
         self._doubtful: OrderedDict[ScopeName, tuple[Known, int, tuple[tuple[Phenomenon, HealthWarning], ...]]]
         self._doubtful = OrderedDict()
+        self._proofs: OrderedDict[ScopeName, tuple[Known, Proofs]] = OrderedDict()
         self._wanted: OrderedDict[ScopeName, tuple[Known, WantedSignals]] = OrderedDict()
 
     def used(self, owner: tuple[str, str], scope: ScopeName, selector: str, tool: str) -> None:
@@ -170,6 +169,17 @@ class Advisor:
             held = known, wanted_of(entries, platforms)
             _put(self._wanted, scope, held)
         return held[1]
+
+    async def with_proofs(self, looking: Looking, read: Callable[[], Awaitable[Proofs]]) -> Looking:
+        """How far the shadows have come; read anew only when something has happened to them."""
+        if not any(one.kept.level == SHADOW for one in looking.entries):
+            return looking
+        scope, known = looking.here.scope, looking.known
+        held = self._proofs.get(scope)
+        if held is None or held[0] is not known:
+            held = known, await read()
+            _put(self._proofs, scope, held)
+        return replace(looking, proofs=held[1])
 
     def say(self, looking: Looking, seen: SignalsSeen) -> tuple[Said, Present]:
         """What of all that holds now and is news to this caller."""
@@ -233,8 +243,7 @@ class Advisor:
             if looking.now_ms - self._sighted.get(one.entry_id, -SIGHTING_MS) < SIGHTING_MS:
                 continue
             _put(self._sighted, one.entry_id, looking.now_ms)
-            held = holding(entry.content.fingerprint, observed)
-            far = distance(entry.baseline, held, seen.locale)
+            far = moved_away(entry, observed, seen.locale)
             if after_sighting(entry.drift_debt, far) != entry.drift_debt:
                 moved[one.entry_id] = far
         if not moved:

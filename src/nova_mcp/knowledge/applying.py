@@ -15,7 +15,9 @@ from nova_mcp.knowledge.model import (
     ElementPrint,
     Phenomenon,
     PhenomenonType,
+    Playbook,
     Problem,
+    ValueSource,
     VerifyStep,
 )
 from nova_mcp.knowledge.refusing import UNREAD
@@ -84,11 +86,13 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class LiveTarget:
-    """What a step's selector has found on the page, right before it is used."""
+    """What a step's selector has found on the page, right before it is used; `first` when nobody has seen it before and
+    it is being tried out."""
 
     seen: ElementPrint
     control: ControlFacts = UNREAD
     commit: CommitPoint | None = None
+    first: bool = False
 
 
 def _standing(phenomenon: Phenomenon, wish: Wish, now_ms: int) -> Problem | None:
@@ -115,13 +119,29 @@ def _contents(phenomenon: Phenomenon, wish: Wish) -> Problem | None:
         return Problem("pks.empty_playbook", "This entry has nothing to do.")
     if playbook.policy == "accept" or any(map(_accepts, playbook.actions)):
         return Problem("pks.accept_refused", "Nova never gives consent.")
-    for action in playbook.actions:
-        if action.value_source == "agent_supplied" and action.value_name not in wish.values:
-            return Problem("pks.value_required", f'values must hold "{action.value_name}".')
-        if action.value_source == "user_prompt" and action.value_name not in wish.values:
-            told = f'"{action.value_name}" is for a person to say: ask your user and give the answer in values.'
-            return Problem("pks.value_required", told)
-    return None
+    return _values_problem(playbook, wish)
+
+
+def _values_problem(playbook: Playbook, wish: Wish) -> Problem | None:
+    """All that is missing at once, and which of it only a person can say."""
+    missing = [one for one in brought(playbook) if one not in wish.values]
+    if not missing:
+        return None
+    told = f"values must hold {_quoted(missing)}."
+    asked = [one for one in missing if one in brought(playbook, ("user_prompt",))]
+    if asked:
+        told += f" {_quoted(asked)} {'is' if len(asked) == 1 else 'are'} for a person to say: ask your user."
+    return Problem("pks.value_required", told)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def brought(playbook: Playbook | None, sources: Sequence[ValueSource] = ("agent_supplied", "user_prompt")) -> list[str]:
+    """The names of the values that whoever applies a playbook has to bring along, in the order they are used in."""
+    actions = () if playbook is None else playbook.actions
+    return list(dict.fromkeys(one.value_name for one in actions if one.value_source in sources))
 
 
 def plan(phenomenon: Phenomenon, found: Match, wish: Wish, now_ms: int) -> Plan | NotApplied:
@@ -191,7 +211,7 @@ def before_step(step: Step, target: LiveTarget, kind: PhenomenonType, *, has_con
     if target.commit is not None and not has_contract:
         told = f"Step {step.index + 1} {target.commit.why}; say what should come of it with a contract."
         return Problem("guarded_commit.missing_contract", told)
-    if action.element is None and not _says_what_it_should(action, target.control):
+    if action.element is None and not target.first and not _says_what_it_should(action, target.control):
         told = f"Nobody has noted what the element of step {step.index + 1} looked like, so it can't be told apart."
         return Problem("pks.element_changed", told)
     return None

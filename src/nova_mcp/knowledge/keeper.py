@@ -1,7 +1,7 @@
 """Keeps what is known of websites: reads it for tools, and takes writes into the transaction of their call."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -79,7 +79,7 @@ class KnowledgeKeeper:
         self._scribe = scribe
         self._scopes: OrderedDict[ScopeName, Known] = OrderedDict()
         self._platforms: tuple[Version, tuple[Platform, ...]] = ((0, 0, 0), built_in())
-        self._met: OrderedDict[tuple[ScopeName, PlatformId], None] = OrderedDict()
+        self._met: OrderedDict[tuple[ScopeName, str], None] = OrderedDict()
         self.writer = Writer(scribe)
 
     # -- reading
@@ -129,8 +129,10 @@ class KnowledgeKeeper:
     async def last_seen(self) -> dict[PlatformId, int]:
         return await self._db.read(platform_store.last_seen)
 
-    async def met(self, scope: ScopeName, vendors: Sequence[str]) -> Also | None:
+    async def met(self, scope: ScopeName, vendors: Collection[str]) -> Also | None:
         """Vendors were seen on a page: what goes into the call's transaction, nothing when it was said before."""
+        if all((scope, one) in self._met for one in vendors):
+            return None
         known = [one for one in await self.platforms() if one.stable_id in vendors]
         fresh = tuple(one for one in known if (scope, one.stable_id) not in self._met)
         if not fresh:

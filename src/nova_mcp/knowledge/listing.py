@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.categories import categories_of
 from nova_mcp.knowledge.codec import decoded
-from nova_mcp.knowledge.health import success_rate, trust_of
+from nova_mcp.knowledge.health import state, success_rate, trust_of
 from nova_mcp.knowledge.model import ACTIVE, CANDIDATE, SHADOW, Health, Level, PhenomenonType, Scope, ScopeName, Trust
 from nova_mcp.knowledge.tables import knowledge_entry
 
@@ -41,6 +41,9 @@ class SiteBrief:
     trust: Trust
     categories: tuple[str, ...]
     updated_at_ms: int
+    hints: int = 0
+    watch: int = 0
+    quarantined: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """As much of a phenomenon as a list of sites needs; its content would cost the most to read."""
+    """As much of an entry as a list of sites needs; its content would cost the most to read."""
 
     scope: ScopeName
+    hint: bool
     type: PhenomenonType
     level: Level
     deprecated: bool
@@ -62,11 +66,18 @@ class _Row:
 
 def _rows(conn: Connection, names: Sequence[ScopeName]) -> list[_Row]:
     c = knowledge_entry.c
-    found = select(c.scope, c.type, c.level, c.deprecated_reason, c.health).where(
-        c.scope.in_(names), c.slot == "current", c.kind == "phenomenon"
+    found = select(c.scope, c.kind, c.type, c.level, c.deprecated_reason, c.health).where(
+        c.scope.in_(names), c.slot == "current"
     )
     return [
-        _Row(ScopeName(row.scope), row.type, row.level, row.deprecated_reason is not None, decoded(Health, row.health))
+        _Row(
+            ScopeName(row.scope),
+            row.kind == "hint",
+            row.type,
+            row.level,
+            row.deprecated_reason is not None,
+            decoded(Health, row.health),
+        )
         for row in conn.execute(found)
     ]
 
@@ -92,10 +103,12 @@ def _briefs(conn: Connection, prefix: str, now_ms: int) -> Iterator[SiteBrief]:
 
 
 def _brief(scope: Scope, rows: Iterable[_Row], updated_at_ms: int, now_ms: int) -> SiteBrief:
-    held = list(rows)
+    every = list(rows)
+    held = [one for one in every if not one.hint]
     alive = [one for one in held if not one.deprecated]
     rates = [rate for one in alive if (rate := success_rate(one.health, now_ms)) is not None]
     levels = [one.level for one in alive]
+    states = [state(one.health, now_ms) for one in alive]
     return SiteBrief(
         scope=scope.name,
         active=levels.count(ACTIVE),
@@ -107,6 +120,9 @@ def _brief(scope: Scope, rows: Iterable[_Row], updated_at_ms: int, now_ms: int) 
         trust=trust_of(alive, now_ms),
         categories=categories_of(scope),
         updated_at_ms=updated_at_ms,
+        hints=len(every) - len(held),
+        watch=states.count("watch"),
+        quarantined=states.count("quarantined"),
     )
 
 

@@ -28,7 +28,7 @@ MOST_AROUND: Final = 200
 @dataclass(frozen=True, slots=True)
 class PageCheck:
     """What a page showed of the selectors and signs of a write. `distrusted` pages were changed by an agent's script:
-    what is found there confirms nothing."""
+    what is found there confirms nothing. `looked` is False where there was no page at all."""
 
     now_ms: int
     looks: Mapping[str, LiveLook] = field(default_factory=dict)
@@ -38,17 +38,18 @@ class PageCheck:
     problems: tuple[Problem, ...] = ()
     vendors: tuple[str, ...] = ()
     distrusted: bool = False
+    looked: bool = True
 
     def live(self, content: Content, before: Phenomenon | None) -> Live:
         """The verdict on content as it would be stored now; what was seen earlier and not asked for now stays seen."""
         found = check_live(content, self.looks)
         problems = (*self.problems, *found.problems)
         if self.distrusted:
-            return Live(LiveVerdict(problems, selectors_of(content)), frozenset(), self.now_ms)
+            return Live(LiveVerdict(problems, selectors_of(content), self.looked), frozenset(), self.now_ms)
         known = _confirmed(before)
         missing = tuple(one for one in found.unconfirmed if one in self.looks or one not in known)
         held = holding(content.fingerprint, self.observed)
-        return Live(LiveVerdict(problems, missing), held, self.now_ms)
+        return Live(LiveVerdict(problems, missing, self.looked), held, self.now_ms)
 
     def printed(self, content: Content, before: Phenomenon | None) -> Content:
         """Content with the looks of the elements it acts on: from this page, else from where they were seen before."""

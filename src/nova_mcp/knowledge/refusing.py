@@ -65,12 +65,15 @@ class LiveLook:
 
 @dataclass(frozen=True, slots=True)
 class LiveVerdict:
+    """`looked` is False where no page was asked: an entry without selectors has nothing to be missed then."""
+
     problems: tuple[Problem, ...] = ()
     unconfirmed: tuple[str, ...] = ()
+    looked: bool = True
 
     @property
     def passed(self) -> bool:
-        return not self.problems and not self.unconfirmed
+        return self.looked and not self.problems and not self.unconfirmed
 
 
 # -- texts
@@ -91,7 +94,16 @@ def holds_secret(text: str, *, selector: bool = False) -> str | None:
 def _prints(action: Action) -> Iterator[str]:
     if action.element is not None:
         seen = action.element
-        yield from (seen.text, seen.aria_label, seen.href, seen.name, seen.id, seen.testid, *seen.neighbours)
+        yield from (
+            seen.text,
+            seen.aria_label,
+            seen.href,
+            seen.name,
+            seen.id,
+            seen.testid,
+            seen.picture,
+            *seen.neighbours,
+        )
 
 
 def _texts(content: Content) -> Iterator[tuple[str, str, bool]]:
@@ -107,10 +119,28 @@ def _texts(content: Content) -> Iterator[tuple[str, str, bool]]:
             yield where, text, False
     for index, step in enumerate(() if playbook is None else playbook.verify):
         yield f"playbook.verify[{index}]", step.selector or "", True
-        if step.assertion is not None and isinstance(step.assertion.expected, str):
-            yield f"playbook.verify[{index}]", step.assertion.expected, False
-    for route in content.context.routes:
+        if step.assertion is not None:
+            yield f"playbook.verify[{index}]", step.assertion.fact_key, True
+            for text in _within(step.assertion.expected):
+                yield f"playbook.verify[{index}]", text, False
+    context = content.context
+    for told in (context.device, context.locale, context.auth):
+        yield "context", told or "", False
+    for route in context.routes:
         yield "context.routes", route, False
+
+
+def _within(value: object) -> Iterator[str]:
+    """Every text of a JSON value, keys included."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, held in value.items():
+                yield from (str(key), *_within(held))
+        case list() | tuple():
+            for one in value:
+                yield from _within(one)
 
 
 def _text_problems(content: Content) -> Iterator[Problem]:
@@ -156,6 +186,8 @@ def _action_shape(action: Action) -> str | None:
         return f"A {action.kind} action needs a selector."
     if action.kind == "type" and action.value_source is None:
         return "An input says where its value comes from; a value is never stored."
+    if action.kind == "type" and not action.value_name:
+        return "An input says by which name its value is given."
     if action.kind == "press_key" and not action.key:
         return "press_key needs a key."
     return None
@@ -221,9 +253,12 @@ def _live_problem(action: Action, selector: str, look: LiveLook, kind: Phenomeno
         return Problem("pks.selector_too_broad", f'"{shown}" matches {look.matches} elements; name one.')
     if look.inside is False and kind in SURFACES:
         return Problem("pks.outside_surface", f'"{shown}" lies outside the layer that the entry describes.')
-    if kind == "consent_cmp" and action.polarity is not None and contradicts(action.polarity, look.control):
+    if action.polarity is not None and contradicts(action.polarity, look.control):
         message = f'"{shown}" is declared {action.polarity}, but its label says otherwise.'
         return Problem("pks.polarity_mismatch", message)
+    # Calling it something else does not make a known request for consent anything else.
+    if action.polarity is None and action.kind in _PRESSES and look.control.platform is not None:
+        return Problem("pks.polarity_required", f'"{shown}" belongs to a request for consent; say what it decides.')
     return None
 
 
@@ -264,6 +299,7 @@ def bounded(seen: ElementPrint) -> ElementPrint:
         neighbours=tuple(_cut(one, NEIGHBOUR_CHARS) for one in seen.neighbours[:MAX_NEIGHBOURS]),
         shape=_cut(seen.shape, SHAPE_CHARS),
         place=seen.place,
+        picture=_cut(seen.picture, NEIGHBOUR_CHARS),
     )
 
 

@@ -1,7 +1,7 @@
 """The life of one tool call: observe, validate, admit, act, record, answer."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,10 +12,11 @@ from nova_mcp.browser.runtime import Browser
 from nova_mcp.browser.targets import SANDBOX_ID, Tab
 from nova_mcp.clock import Ports
 from nova_mcp.errors import InvalidParams, NotFound, NovaError, UnknownTool
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Flag, Json, ServerId
+from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Flag, ServerId
 from nova_mcp.observation.recorder import Recorder
 from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.asides import with_asides
+from nova_mcp.pipeline.callers import OWN, agent_id, tolerated, whose
 from nova_mcp.pipeline.endings import (
     Done,
     Ending,
@@ -35,6 +36,7 @@ from nova_mcp.pipeline.gates import Admitted, Notice, Refused, admit, reclaimed,
 from nova_mcp.pipeline.lessons import NO_LESSON, Lesson, Lessons, with_lessons
 from nova_mcp.pipeline.loops import Attempt, Loops, attempt_of
 from nova_mcp.pipeline.model import Answer, CallRequest, Within
+from nova_mcp.pipeline.passes import Passes
 from nova_mcp.pipeline.redacting import redacted_answer
 from nova_mcp.pipeline.render import Reader, render, tokens_of, unrecorded, with_notices
 from nova_mcp.pipeline.running import Running
@@ -46,8 +48,9 @@ from nova_mcp.tools.arguments import kept_arguments, parse_arguments
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import CallInfo, Memory, StepAnswer, StepCall, ToolContext
 from nova_mcp.tools.door import CallParams, no_such_tool
+from nova_mcp.tools.lost_selectors import note_lost
 from nova_mcp.tools.names import DOOR, canonical_name
-from nova_mcp.tools.spec import AGENT_ID, AgentParams, GateId, Params, Result, Targeted, ToolSpec
+from nova_mcp.tools.spec import AgentParams, GateId, Params, Result, Targeted, ToolSpec
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +88,7 @@ class Pipeline:
         self._loops = Loops(parts.ports.clock)
         self._lessons = Lessons(parts.memory.learning, parts.browser, keep_raw_urls=parts.settings.keep_raw_urls)
         self.running = Running()
+        self.passes = Passes(parts.memory.learning, parts.ports.clock, self.run)
 
     async def run(self, request: CallRequest) -> Answer:
         return await self._run(request, self._open(request))
@@ -121,15 +125,15 @@ class Pipeline:
         ports = self._parts.ports
         return Envelope(
             call_id=ports.ids.call_id(),
-            caller=Caller(request.principal, _agent_id(request.arguments), self._parts.server_id),
+            caller=Caller(request.principal, whose(request), self._parts.server_id),
             tool_name=canonical_name(request.tool),
             arguments=request.arguments,
             started_at_ms=ports.clock.now_ms(),
             started_mono_ms=ports.clock.monotonic_ms(),
             open_names=self._open_names,
             redactor=self._parts.secrets.redactor,
-            via=request.within.via if request.within is not None else None,
-            is_step=request.within is not None,
+            via=request.within.via if request.within is not None else OWN if request.background else None,
+            is_step=request.within is not None or request.background,
         )
 
     async def _attempt(self, request: CallRequest, envelope: Envelope) -> Ending:
@@ -167,7 +171,7 @@ class Pipeline:
             async with (
                 self._turn(spec, request, envelope),
                 self._reservation(spec, params, envelope),
-                self._lock(spec, envelope.evidence.tab),
+                self._lock(spec, envelope.evidence.tab, passing=request.background),
             ):
                 late = [gate for gate in spec.gates if gate in TAB_GATES]
                 notices += self._admit(spec, params, request, envelope, late)
@@ -183,6 +187,7 @@ class Pipeline:
         try:
             result: Result = await spec.run(context, params)
         except NovaError as error:
+            await note_lost(context, spec.effect, params, error)
             raise self._loops.failed(attempt, error, context.evidence) or error from None
         self._loops.ended(attempt, result, context.evidence)
         return await with_asides(result, context, spec.effect)
@@ -214,7 +219,7 @@ class Pipeline:
         except UnknownTool as unknown:
             raise no_such_tool(outer.tool, unknown.closest) from None
         envelope.via, envelope.tool_name, envelope.arguments = "call", inner, outer.args
-        envelope.caller = replace(envelope.caller, agent_id=_agent_id(outer.args))
+        envelope.caller = replace(envelope.caller, agent_id=agent_id(outer.args))
 
     # 4: target and gates
 
@@ -227,7 +232,7 @@ class Pipeline:
         try:
             tab = await targets.resolve(envelope.caller, params.target_id, request.connection)
         except (NotFound, InvalidParams) as missing:
-            if _tolerated(spec, missing):
+            if tolerated(spec, missing):
                 return
             raise
         envelope.evidence.tab = tab
@@ -325,9 +330,11 @@ class Pipeline:
             return nullcontext()
         return tab.turns.exclusive() if spec.lock == "turn" else tab.turns.shared()
 
-    def _lock(self, spec: ToolSpec, tab: Tab | None) -> AbstractAsyncContextManager[None]:
+    def _lock(self, spec: ToolSpec, tab: Tab | None, *, passing: bool) -> AbstractAsyncContextManager[None]:
         if tab is None or spec.lock in ("none", "turn"):
             return nullcontext()
+        if passing:
+            return tab.lock.passing()
         return tab.lock.exclusive() if spec.lock == "exclusive" else tab.lock.shared()
 
     async def _step(self, request: CallRequest, outer: Envelope, step: StepCall) -> StepAnswer:
@@ -356,6 +363,8 @@ class Pipeline:
         failure = await self._recorded(envelope, outcome)
         if failure is None:
             self._lessons.taught(envelope, lesson)
+            if self._parts.settings.learning.passes and not envelope.is_step:
+                self.passes.notice(envelope.evidence.tab)
             return self._answer(envelope, settled(ending, envelope.evidence), lesson)
         if not envelope.evidence.action_dispatched:
             return self._answer(envelope, Failed(store_failed(failure)))
@@ -369,7 +378,7 @@ class Pipeline:
         answer = render(ending, reader)
         if isinstance(ending, Failed):
             answer = with_notices(answer, self._words(envelope), reader)
-        answer = with_lessons(answer, lesson)
+        answer = with_lessons(answer, lesson, envelope.evidence.learned, parts.settings.tool_names)
         parts.browser.claims.told(envelope.caller.owner, envelope.words)
         return redacted_answer(answer, parts.secrets.redactor)
 
@@ -398,15 +407,3 @@ class Pipeline:
         except StoreUnavailable:
             envelope.recorded = False
             raise
-
-
-def _agent_id(arguments: Mapping[str, Json]) -> str:
-    """The agent a call names, even when its other arguments turn out to be wrong."""
-    raw = arguments.get("agentId")
-    return raw if isinstance(raw, str) and AGENT_ID.fullmatch(raw) else "default"
-
-
-def _tolerated(spec: ToolSpec, missing: NovaError) -> bool:
-    if spec.target == "optional":
-        return missing.reason_code == "tab.no_active_tab"
-    return spec.target == "departed" and missing.reason_code == "tab.unknown" and "lastSeen" in missing.details

@@ -1,7 +1,8 @@
 """What a finished call teaches beside its own matter: what to ask the agent about, and what it was seen to use."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, cast
 
 from nova_mcp.browser.blocker_rules import BlockerKind
@@ -9,9 +10,9 @@ from nova_mcp.browser.elements import selector_class
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.browser.tab import Tab
 from nova_mcp.journal.observing import digest
-from nova_mcp.knowledge.model import Problem, ScopeName
+from nova_mcp.knowledge.model import CANDIDATE, Problem, ScopeName
 from nova_mcp.knowledge.scopes import scope_of
-from nova_mcp.observation.model import Json
+from nova_mcp.observation.model import Json, Learned
 from nova_mcp.pipeline.endings import Ending, Failed
 from nova_mcp.pipeline.envelope import Envelope
 from nova_mcp.pipeline.model import Answer
@@ -20,29 +21,38 @@ from nova_mcp.promotion.learning import Learning
 from nova_mcp.promotion.prompter import Asking
 from nova_mcp.promotion.semantic import Moment
 from nova_mcp.redaction import redact_selector
+from nova_mcp.settings import ToolNames
 from nova_mcp.tools.learning_notes import lasting_selector
+from nova_mcp.tools.names import published_name
 from nova_mcp.tools.spec import compact
 from nova_mcp.urls import page_origin
 
+AUTO_BLOCK: Final = "pksAutoLearn"
 ACTS: Final = frozenset({"act", "commit"})
 _ASKED_ABOUT: Final = frozenset({"consent", "login_wall"})
 _CLICKS: Final = frozenset({"nova.click_selector"})
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Lesson:
     """What one call teaches; what it says in the answer is known once the call is recorded."""
 
     asking: tuple[Asking, ...] = ()
-    used: tuple[ScopeName, str] | None = field(default=None)
+    used: tuple[ScopeName, str] | None = None
 
-    def blocks(self) -> Iterator[tuple[str, dict[str, Json], str]]:
+    def blocks(self, learned: Sequence[Learned], spelling: ToolNames) -> Iterator[tuple[str, dict[str, Json], str]]:
         """Blocks for the answer, each with the line that says it in text; one prompt at most."""
+        for one in learned[:1]:
+            yield AUTO_BLOCK, learned_block(one), f"pks: {one.stable_id} noted as a candidate ({one.trigger})"
         for asking in self.asking:
             if asking.summary is not None:
                 yield SUMMARY_BLOCK, summary_block(asking.summary), summary_line(asking.summary)
             if asking.prompt is not None:
-                yield BLOCK, prompt_block(asking.prompt), prompt_line(asking.prompt)
+                yield (
+                    BLOCK,
+                    prompt_block(asking.prompt, partial(published_name, spelling=spelling)),
+                    prompt_line(asking.prompt),
+                )
 
 
 NO_LESSON: Final = Lesson()
@@ -149,9 +159,19 @@ def _met(envelope: Envelope, ending: Ending, tab: Tab) -> dict[str, str]:
     return {kind: selector for kind, selector in met.items() if kind in _ASKED_ABOUT}
 
 
-def with_lessons(answer: Answer, lesson: Lesson) -> Answer:
+def learned_block(one: Learned) -> dict[str, Json]:
+    return {
+        "scope": one.scope,
+        "candidateKey": one.candidate_key,
+        "stableId": one.stable_id,
+        "level": CANDIDATE,
+        "trigger": one.trigger,
+    }
+
+
+def with_lessons(answer: Answer, lesson: Lesson, learned: Sequence[Learned], spelling: ToolNames) -> Answer:
     """The answer with what the call has taught; a text that is the typed form stays that."""
-    for name, block, line in lesson.blocks():
+    for name, block, line in lesson.blocks(learned, spelling):
         body: dict[str, Json] = {**answer.structured, name: block}
         text = compact(body) if answer.text == compact(answer.structured) else f"{answer.text}\n{line}"
         answer = replace(answer, structured=body, text=text)

@@ -34,6 +34,8 @@ class CallRequest:
     # Set when a limit outside the pipeline already decided against the call; it is recorded all the same.
     refusal: NovaError | None = None
     within: Within | None = None
+    # Nova's own, between the calls of agents: nobody hears the answer, and it gives way to every other call.
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """How agents are asked: the prompt, the entry they may store in answer to it, and the summary when they leave; pure."""
 
 import json
+from collections.abc import Callable
 from typing import Final
 
 from nova_mcp.knowledge.model import DEFAULT_MIN_CONFIDENCE
@@ -59,7 +60,8 @@ def evidence_json(one: SemanticOpportunity) -> str:
     return json.dumps({name: value for name, value in seen.items() if value}, ensure_ascii=False)
 
 
-def prompt_block(prompt: Prompt) -> dict[str, Json]:
+def prompt_block(prompt: Prompt, spelled: Callable[[str], str] = str) -> dict[str, Json]:
+    """The block that an answer carries; `spelled` gives a tool the name that the client knows it by."""
     one = prompt.opportunity
     return {
         "gateId": GATE_ID,
@@ -71,7 +73,7 @@ def prompt_block(prompt: Prompt) -> dict[str, Json]:
         "confidence": one.confidence,
         "reason": REASONS[one.kind],
         "whyAutoUpsertIsInsufficient": WHY_NOT_AUTOMATIC[one.kind],
-        "resolutionTools": [*RESOLUTION_TOOLS],
+        "resolutionTools": [spelled(one) for one in RESOLUTION_TOOLS],
         "evidenceJson": evidence_json(one),
         "skeleton": skeleton(one),
     }

@@ -41,6 +41,14 @@ def events(conn: Connection, scope: str | None, since_ms: int, limit: int) -> li
     return [_event(row) for row in rows]
 
 
+def of_entry(conn: Connection, scope: str, stable_id: str, limit: int) -> list[LearningEvent]:
+    """What was last decided about one entry, in the order in which it was."""
+    log = learning_event.c
+    found = select(learning_event).where(log.scope == scope, log.stable_id == stable_id)
+    rows = conn.execute(found.order_by(log.event_id.desc()).limit(limit)).mappings().all()
+    return [_event(row) for row in reversed(rows)]
+
+
 def last(conn: Connection, scope: str, stable_id: str, kind: TransitionKind) -> LearningEvent | None:
     """What was last decided about a transition of an entry."""
     log = learning_event.c

@@ -272,7 +272,8 @@ def generate(
     """Proposals for a scope, the surest first, and why the rest gave none. What is proposed counts as known at once."""
     proposals: list[Proposal] = []
     skipped: list[Skipped] = []
-    for trace in sorted(traces, key=lambda one: (-trace_confidence(one), key_of(one))):
+    # Of two that are as sure, the one that somebody has put into words.
+    for trace in sorted(traces, key=lambda one: (-trace_confidence(one), one.candidate_key is None, key_of(one))):
         found = propose(trace, around)
         if isinstance(found, Skipped):
             skipped.append(found)

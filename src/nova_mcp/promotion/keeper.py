@@ -21,7 +21,16 @@ from nova_mcp.promotion.wording import explain
 from nova_mcp.storage.engine import Database
 
 REVIEW_EVERY_MS: Final = 30 * 60_000
+REVALIDATE_EVERY_MS: Final = 6 * 60 * 60_000
 FEEDBACK_DAYS: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """When somebody last looked after a site, and since when it is this one's turn."""
+
+    before_ms: int | None
+    taken_at_ms: int
 
 
 @dataclass(slots=True)
@@ -85,6 +94,14 @@ class PromotionKeeper:
         """Apply what the gates of a site allow, unless somebody else just has; empty then."""
         return await self._db.write(reviewed, scope, self._clock.now_ms())
 
+    async def take_turn(self, scope: ScopeName) -> Turn | None:
+        """The right to look after a site's entries on its page; None where somebody had it in the last hours."""
+        return await self._db.write(_taken, scope, self._clock.now_ms())
+
+    async def give_back(self, scope: ScopeName, turn: Turn) -> None:
+        """Nothing came of it: the next one may try."""
+        await self._db.write(_given_back, scope, turn)
+
     # -- telling
 
     def since(self, asked_ms: int | None) -> int:
@@ -103,6 +120,21 @@ class PromotionKeeper:
     async def proofs(self, scope: ScopeName) -> dict[StableId, tuple[int, int]]:
         """Per shadow how many proofs it has and how many it needs."""
         return await self._db.read(promoter.proofs, scope, self._clock.now_ms())
+
+
+def _taken(conn: Connection, scope: ScopeName, now_ms: int) -> Turn | None:
+    at = knowledge_scope.c.revalidated_at_ms
+    # The row is held from the update on, so of several servers one gets it.
+    before = conn.execute(select(at).where(knowledge_scope.c.scope == scope).with_for_update()).one_or_none()
+    if before is None or (before[0] is not None and abs(now_ms - before[0]) < REVALIDATE_EVERY_MS):
+        return None
+    conn.execute(update(knowledge_scope).where(knowledge_scope.c.scope == scope).values(revalidated_at_ms=now_ms))
+    return Turn(before[0], now_ms)
+
+
+def _given_back(conn: Connection, scope: ScopeName, turn: Turn) -> None:
+    mine = (knowledge_scope.c.scope == scope, knowledge_scope.c.revalidated_at_ms == turn.taken_at_ms)
+    conn.execute(update(knowledge_scope).where(*mine).values(revalidated_at_ms=turn.before_ms))
 
 
 def _due(conn: Connection, scope: ScopeName, now_ms: int) -> bool:

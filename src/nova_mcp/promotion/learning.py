@@ -6,7 +6,6 @@ from typing import Self
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge.advisor import Advisor
 from nova_mcp.knowledge.keeper import KnowledgeKeeper
-from nova_mcp.knowledge.practice import Practice
 from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.generator import Generator
 from nova_mcp.promotion.keeper import PromotionKeeper
@@ -24,7 +23,6 @@ class Learning:
     generator: Generator
     prompter: Prompter
     advisor: Advisor
-    practice: Practice
     revalidator: Revalidator
 
     @classmethod
@@ -35,6 +33,5 @@ class Learning:
             Generator(db, clock),
             Prompter(db, clock),
             Advisor(clock),
-            Practice(db, clock),
             Revalidator(db, clock),
         )

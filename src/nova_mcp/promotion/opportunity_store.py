@@ -7,6 +7,7 @@ from sqlalchemy import text as sql
 from sqlalchemy.dialects import postgresql, sqlite
 
 from nova_mcp.knowledge.codec import decoded, encoded
+from nova_mcp.knowledge.tables import knowledge_scope
 from nova_mcp.promotion.semantic import SemanticOpportunity, site_of
 from nova_mcp.promotion.tables import semantic_opportunity as held
 from nova_mcp.storage.prepared import Prepared
@@ -39,11 +40,21 @@ def has_open(conn: Connection, principal: str, site: str) -> bool:
     return _OPEN.run(conn, {"principal": principal, "site": site}).fetchone() is not None
 
 
-def find(conn: Connection, principal: str, opportunity_id: str) -> SemanticOpportunity | None:
+def find(conn: Connection, principal: str, opportunity_id: str, *, lock: bool = True) -> SemanticOpportunity | None:
     """One of a principal's own, held until the transaction ends; what others were asked stays unknown."""
     row = select(held.c.body).where(held.c.principal == principal, held.c.opportunity_id == opportunity_id)
-    body = conn.execute(row.with_for_update()).scalar_one_or_none()
+    body = conn.execute(row.with_for_update() if lock else row).scalar_one_or_none()
     return None if body is None else decoded(SemanticOpportunity, body)
+
+
+def asked(conn: Connection, principal: str, opportunity_id: str) -> SemanticOpportunity | None:
+    """The same for whoever closes it, which may change the site's entries: everybody takes the site's row first."""
+    named = find(conn, principal, opportunity_id, lock=False)
+    if named is None:
+        return None
+    scope = knowledge_scope.c.scope
+    conn.execute(select(scope).where(scope == site_of(named.origin)).with_for_update())
+    return find(conn, principal, opportunity_id)
 
 
 def save(conn: Connection, principal: str, one: SemanticOpportunity, now_ms: int) -> None:

@@ -110,7 +110,7 @@ class Answering:
 
     def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
         now = record.started_at_ms + record.duration_ms
-        asked = store.find(conn, self.principal, self.opportunity_id)
+        asked = store.asked(conn, self.principal, self.opportunity_id)
         self.result = None if asked is None else resolved(asked, self.verdict, now, self.reason)
         match self.result:
             case Resolution():

@@ -1,18 +1,14 @@
 """Looks whether stored entries still fit a page, without touching it: a verdict each, and one repair or none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
-
-from sqlalchemy import Connection, select
 
 from nova_mcp.browser.elements import normalize_selector
 from nova_mcp.browser.knowledge_look import MAX_SELECTORS, SelectorSeen, SignalsSeen, elements, look, signals
 from nova_mcp.browser.tab import Tab
 from nova_mcp.clock import Clock
 from nova_mcp.errors import NovaError
-from nova_mcp.journal.observing import context_host, ended_at_ms
-from nova_mcp.journal.store import observation
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.applying import still_looks_like
 from nova_mcp.knowledge.drift import (
@@ -28,18 +24,21 @@ from nova_mcp.knowledge.drift import (
 )
 from nova_mcp.knowledge.fingerprints import Match, match
 from nova_mcp.knowledge.live import observed_signals, print_of, wanted_of
-from nova_mcp.knowledge.model import Action, Content, ElementPrint, Phenomenon, Platform, ScopeName
-from nova_mcp.knowledge.practice import drifted
+from nova_mcp.knowledge.model import Action, ElementPrint, Phenomenon, Platform, ScopeName
+from nova_mcp.knowledge.page_check import harmless
 from nova_mcp.knowledge.repair import Abstain, PageElement, Repair, repair
+from nova_mcp.knowledge.routes import Route, any_covers, route_of
 from nova_mcp.knowledge.stability import action_selectors
 from nova_mcp.knowledge.store import Shelved
-from nova_mcp.observation.model import CallRecord, Checked, Link
-from nova_mcp.promotion import check_store, steps_store
+from nova_mcp.observation.model import Checked
+from nova_mcp.promotion import check_store
+from nova_mcp.promotion.sightings import Sighting, Sightings
 from nova_mcp.storage.engine import Database
 
 DEFAULT_LIMIT: Final = 3
 MAX_LIMIT: Final = 5
 LABEL_CHARS: Final = 60
+Hides = Callable[[str], str]
 Skipped = Literal["nothing_proven", "throttled", "page_scripted"]
 
 
@@ -92,17 +91,19 @@ class EntryCheck:
         return Checked(self.entry.stable_id, "seen" if self.verdict == "healthy" else "hard_drift", selector)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Revalidation:
-    """The checks of one look. Hand `checks` to the call's signals and `also` to its transaction."""
+    """The checks of one look. Hand `checks` to the call's signals and the `also` of `sightings` to its transaction."""
 
-    scope: ScopeName
-    entries: tuple[EntryCheck, ...] = ()
+    entries: tuple[EntryCheck, ...]
+    sightings: Sightings
     denied: tuple[str, ...] = ()
     remaining: int = 0
     retry_after_ms: int | None = None
-    recorded: frozenset[str] = frozenset()
-    scripted: bool = False
+
+    @property
+    def scope(self) -> ScopeName:
+        return self.sightings.scope
 
     @property
     def checks(self) -> tuple[Checked, ...]:
@@ -112,50 +113,9 @@ class Revalidation:
         """Why a verdict has left no observation; known once the call is recorded."""
         if one.telemetry is None:
             return "nothing_proven"
-        if one.entry.stable_id in self.recorded:
+        if one.entry.stable_id in self.sightings.recorded:
             return None
-        return "page_scripted" if self.scripted else "throttled"
-
-    def also(self, conn: Connection, record: CallRecord, link: Link) -> None:
-        """After the observations: how far entries have moved, and which selectors have been seen at last."""
-        at_ms, kept = ended_at_ms(record), observation.c
-        here = (kept.context_host == context_host(record), kept.created_at_ms == at_ms, kept.call_id == record.call_id)
-        rows = conn.execute(select(kept.target_stable_id).where(*here))
-        self.recorded = frozenset(name for name in rows.scalars() if name is not None)
-        self.scripted = record.signals.scripted
-        seen = {one.shelved.entry_id: one for one in self.entries if one.moved is not None or one.seen_first}
-        if not seen or self.scripted:
-            return
-        store.touch_scope(conn, self.scope, at_ms, visible=False)
-        for shelved in store.by_ids(conn, seen, lock=True):
-            _noted(conn, shelved, seen[shelved.entry_id], at_ms)
-
-
-def _noted(conn: Connection, shelved: Shelved, check: EntryCheck, at_ms: int) -> None:
-    if not isinstance(shelved.kept, Phenomenon) or shelved.kept.revision != check.entry.revision:
-        return
-    if check.moved is not None:
-        shelved = drifted(shelved, check.moved)
-        store.save(conn, shelved, visible=False)
-    entry = shelved.kept
-    if isinstance(entry, Phenomenon) and any(one in check.seen_first for one in entry.unconfirmed):
-        left = tuple(one for one in entry.unconfirmed if one not in check.seen_first)
-        known = replace(entry, unconfirmed=left, content=_described(entry, check.seen_first))
-        steps_store.confirmed(conn, shelved, replace(shelved, kept=known), at_ms)
-
-
-def _described(entry: Phenomenon, seen: Mapping[str, ElementPrint | None]) -> Content:
-    """An action whose element nobody had met gets to know what it looks like."""
-    playbook = entry.content.playbook
-    if playbook is None:
-        return entry.content
-    actions = tuple(
-        replace(one, element=seen[one.selector])
-        if one.element is None and one.selector is not None and seen.get(one.selector) is not None
-        else one
-        for one in playbook.actions
-    )
-    return replace(entry.content, playbook=replace(playbook, actions=actions))
+        return "page_scripted" if self.sightings.scripted else "throttled"
 
 
 class Revalidator:
@@ -166,14 +126,16 @@ class Revalidator:
         self._clock = clock
 
     async def revalidate_scope(
-        self, tab: Tab, scope: ScopeName, platforms: Sequence[Platform], limit: int = DEFAULT_LIMIT
+        self, tab: Tab, scope: ScopeName, platforms: Sequence[Platform], limit: int = DEFAULT_LIMIT, hides: Hides = str
     ) -> Revalidation:
-        """Check the entries that need it most on the page that is open, as far as the budgets go."""
-        shelved = await self._db.read(store.entries, scope)
+        """Check the entries that need it most on the page that is open, as far as the budgets go; `hides` replaces what
+        must not be kept."""
+        shelved = [one for one in await self._db.read(store.entries, scope) if belongs(one, route_of(tab.url))]
         due, denied = chosen(shelved, limit, self._clock.now_ms())
         spent = await self._db.write(check_store.spend, scope, tab.target_id, len(due), self._clock.now_ms())
         checks = await self._looked(tab, due[: spent.allowed], platforms) if spent.allowed else ()
-        return Revalidation(scope, checks, (*spent.denied, *denied), spent.remaining, spent.retry_after_ms)
+        seen = Sightings(scope, tuple(Sighting(one.shelved, one.moved, _kept(one.seen_first, hides)) for one in checks))
+        return Revalidation(checks, seen, (*spent.denied, *denied), spent.remaining, spent.retry_after_ms)
 
     async def _looked(self, tab: Tab, due: Sequence[Shelved], platforms: Sequence[Platform]) -> tuple[EntryCheck, ...]:
         known = [one.kept for one in due if isinstance(one.kept, Phenomenon)]
@@ -207,6 +169,12 @@ class Revalidator:
         old = await self._db.read(store.surroundings, check.shelved.entry_id)
         found = repair(lost.element, page, old)
         return replace(check, suggestion=suggested(lost.selector, found, check.instead))
+
+
+def belongs(shelved: Shelved, route: Route) -> bool:
+    """Whether an entry could be on a page of this route at all: what is kept for others is not missed here."""
+    kept = shelved.kept
+    return not isinstance(kept, Phenomenon) or any_covers(kept.content.context.routes, route)
 
 
 def chosen(shelved: Sequence[Shelved], limit: int, now_ms: int) -> tuple[tuple[Shelved, ...], tuple[str, ...]]:
@@ -245,6 +213,10 @@ def suggested(lost: str, found: Repair | Abstain, instead: ElementPrint | None =
 # -- one entry
 
 
+def _kept(seen: Mapping[str, ElementPrint | None], hides: Hides) -> dict[str, ElementPrint | None]:
+    return {name: None if one is None else harmless(one, hides) for name, one in seen.items()}
+
+
 def _selectors(entry: Phenomenon) -> tuple[str, ...]:
     return (*(one.selector or "" for one in reachable_now(entry)), *entry.unconfirmed)
 
@@ -271,7 +243,7 @@ def _checked(shelved: Shelved, seen: SignalsSeen, found: Mapping[str, SelectorSe
         verdict,
         fits,
         resolves=lost is None,
-        lost=lost if verdict == "drift" else None,
+        lost=lost if verdict in ("drift", "gone") else None,
         instead=None if lost is None else _found_by(lost, found),
         moved=moved(entry, observed, seen.locale) if sighted else None,
         seen_first=_seen_first(entry, found) if fits.reached else {},

@@ -24,6 +24,7 @@ from nova_mcp.promotion.folding import (
     Step,
     fold,
 )
+from nova_mcp.promotion.inheriting import inherited
 from nova_mcp.promotion.model import LearningEvent, Mark
 from nova_mcp.promotion.standing import entry_of, with_entry
 from nova_mcp.promotion.tables import learning_snapshot, learning_step
@@ -73,10 +74,13 @@ _MARKS: Final = Prepared(
 
 
 def marks(conn: Connection, entry_id: int, now_ms: int) -> tuple[Mark, ...]:
-    """What a review looks at: the newest marks of the last thirty days, in their order."""
-    values = {"entry": entry_id, "since": now_ms - LONGEST_LOOKBACK_MS, "most": MARKS_KEPT}
-    rows = _MARKS.run(conn, values).fetchall()
-    return tuple(decoded(Observed, body).mark for (body,) in reversed(rows))
+    """What a review looks at: the newest marks of the last thirty days, in their order, those that the entry began
+    with among them."""
+    since = now_ms - LONGEST_LOOKBACK_MS
+    rows = _MARKS.run(conn, {"entry": entry_id, "since": since, "most": MARKS_KEPT}).fetchall()
+    begin = snapshot(conn, entry_id)
+    first = () if begin is None else tuple(one for one in begin[1].marks if one.at_ms >= since)
+    return (*first, *(decoded(Observed, body).mark for (body,) in reversed(rows)))[-MARKS_KEPT:]
 
 
 # -- snapshots
@@ -121,9 +125,9 @@ def forget_entry(conn: Connection, entry_id: int) -> None:
 
 
 def born(conn: Connection, shelved: Shelved) -> None:
-    """An entry was added; its history begins here."""
+    """An entry was added; its history begins here, with what was seen of its controls before."""
     forget_entry(conn, shelved.entry_id)
-    keep_snapshot(conn, shelved.entry_id, 0, Snapshot(entry_of(shelved)))
+    keep_snapshot(conn, shelved.entry_id, 0, Snapshot(entry_of(shelved), inherited(conn, shelved)))
 
 
 def revised(conn: Connection, before: Shelved, after: Shelved, now_ms: int) -> Shelved:

@@ -117,6 +117,8 @@ def _layer(told: Mapping[str, Any]) -> BlockerKind | None:
 
 def _pressed_once(told: Mapping[str, Any], layer: BlockerKind | None) -> bool:
     """Whether one press did it, in the layer that the observation is about; a key or several presses are no recipe."""
+    if told.get("failedSelector") is not None:
+        return True
     return told.get("method") in _BY_PRESS and told.get("layers", [layer])[0] == layer
 
 

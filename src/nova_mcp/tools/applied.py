@@ -1,7 +1,9 @@
 """What a playbook came to: what its verify steps prove, the evidence it leaves, the answer it gives."""
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
+
+from pydantic import Field
 
 from nova_mcp.errors import Precondition
 from nova_mcp.knowledge.applying import Plan, Wish, all_proven, worked
@@ -9,7 +11,8 @@ from nova_mcp.knowledge.drift import GateDecision, gate
 from nova_mcp.knowledge.fingerprints import Match
 from nova_mcp.knowledge.model import Phenomenon, PhenomenonType, PlaybookPolicy, Problem
 from nova_mcp.knowledge.store import Shelved
-from nova_mcp.observation.model import LearningLabel, Signals
+from nova_mcp.observation.model import Json, LearningLabel, Signals
+from nova_mcp.promotion.sightings import Sightings
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.effects import DISPATCH_PROOFS, merged_effect
 from nova_mcp.tools.playbook import Running, StepResult
@@ -42,6 +45,13 @@ class ApplyResult(ActResult):
     drift_gate: DriftGate
     telemetry_reported: bool
     trial: bool = maybe(default=False)
+    # What the transaction of the call's record tells; asked for when the answer is written, which is after it.
+    noted: Any = Field(default=None, exclude=True)
+
+    def structured(self) -> dict[str, Json]:
+        """Whether the journal took it down: the same within half a minute counts once, and a tampered page never."""
+        told = isinstance(self.noted, Sightings) and self.phenomenon_id in self.noted.recorded
+        return super().structured() | {"telemetryReported": told}
 
     def text(self) -> str:
         """One line: how far it came, how sure it is, and what to do otherwise."""
@@ -59,8 +69,7 @@ class Sight:
 
     shelved: Shelved
     found: Match
-    # How far what holds has moved from what held at first; None when the situation is not there.
-    moved: float | None
+    noted: Sightings
 
     @property
     def phenomenon(self) -> Phenomenon:
@@ -151,6 +160,7 @@ def note(ctx: ToolContext, entry: Phenomenon, run: Running, ending: Ending) -> N
         high_signal=run.guards.contract.is_commit and ending.label == "success" and verdict == "verified_success",
         layers=_layers(entry),
         drift="light" if run.used_fallback and ending.label == "success" else None,
+        failed_selector=run.replaced,
     )
     if any(report.action_dispatched and report.effect.observed for report in run.reports):
         evidence.flags.add("mutation_committed")
@@ -202,7 +212,8 @@ def answer(ctx: ToolContext, sight: Sight, planned: Plan, run: Running, ending: 
             "step_results": run.results,
             "verify_results": _verified(planned, ending.truths),
             "drift_gate": DriftGate(debt=entry.drift_debt, decision=planned.drift),
-            "telemetry_reported": ending.label != "none",
+            "telemetry_reported": False,
+            "noted": sight.noted,
             "trial": planned.trial,
         }
     )
@@ -233,7 +244,7 @@ _HINTS: Final = {
     "pks.quarantined": "Check it with nova.revalidate, or work by hand.",
     "pks.accept_refused": "Decide yourself, or ask your user.",
     "pks.trial_not_allowed": "It becomes active by verified use only.",
-    "pks.value_required": "Call again with it.",
+    "pks.value_required": "Call again with them in values.",
     "pks.empty_playbook": "nova.pks_get shows what the entry says.",
 }
 

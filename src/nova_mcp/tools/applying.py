@@ -11,11 +11,12 @@ from nova_mcp.knowledge.applying import DEFAULT_STEPS, NotApplied, Plan, Wish, p
 from nova_mcp.knowledge.drift import after_sighting, moved
 from nova_mcp.knowledge.fingerprints import match
 from nova_mcp.knowledge.live import observed_signals, wanted_of
-from nova_mcp.knowledge.model import Phenomenon, PlaybookPolicy, Problem, ScopeName
-from nova_mcp.knowledge.practice import meant
+from nova_mcp.knowledge.model import ElementPrint, Phenomenon, PlaybookPolicy, Problem, ScopeName
+from nova_mcp.knowledge.page_check import harmless
 from nova_mcp.knowledge.ranking import Request, context_fit
 from nova_mcp.knowledge.routes import route_of
 from nova_mcp.knowledge.store import Shelved
+from nova_mcp.promotion.sightings import Sighting, Sightings
 from nova_mcp.tools.acts import ACT_MS, ACTING_GATES, wish_of
 from nova_mcp.tools.applied import (
     ApplyResult,
@@ -32,11 +33,10 @@ from nova_mcp.tools.applied import (
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE, ContractParams
 from nova_mcp.tools.guarding import CallGuard
-from nova_mcp.tools.playbook import Declined, Guards, Inputs, NotThisElement, Running, killed
+from nova_mcp.tools.playbook import Declined, Entry, Guards, Inputs, NotThisElement, Running, refuse_killed
 from nova_mcp.tools.proving import Proof, window_ms
 from nova_mcp.tools.scopes import page_scope, parsed_scope
 from nova_mcp.tools.spec import TargetParams, tool
-from nova_mcp.urls import page_host
 
 BUNDLES: Final = ("pks_learning", "browser_automation")
 MOST_VALUES: Final = 20
@@ -72,12 +72,11 @@ def deadline(p: ApplyParams) -> int:
 async def phenomenon_apply(ctx: ToolContext, p: ApplyParams) -> ApplyResult:
     """Runs the playbook of an active entry on the page that is open, once: the situation must be there and every
     element still look as it was learned. Proves the result. Never accepts consent; steps that commit need expect."""
-    tab, practice = ctx.tab, ctx.learning.practice
+    tab = ctx.tab
     tab.require_ready()
     ctx.evidence.action_dispatched = False
     scope = _scope(ctx, p)
-    if (kill := await practice.killed(page_host(tab.url))) is not None:
-        raise killed(kill)
+    await refuse_killed(ctx)
     sight = await _sighted(ctx, await _entry(ctx, p, scope))
     wish = Wish(
         trial=p.trial, values=frozenset(p.values), max_steps=p.max_steps, drift_mode=ctx.settings.gates.apply_drift
@@ -113,11 +112,13 @@ def _scope(ctx: ToolContext, p: ApplyParams) -> ScopeName:
 
 
 async def _entry(ctx: ToolContext, p: ApplyParams, scope: ScopeName) -> Shelved:
-    practice = ctx.learning.practice
-    found = meant(await practice.revisions(scope, p.phenomenon_id), trial=p.trial)
+    """The revision that counts, or for a trial the one that has still to earn its place."""
+    known = await ctx.learning.knowledge.known(scope)
+    revisions = {one.slot: one for one in known.find(p.phenomenon_id) if isinstance(one.kept, Phenomenon)}
+    found = (revisions.get("pending") if p.trial else None) or revisions.get("current")
     if found is not None:
         return found
-    if not await practice.knows(scope):
+    if not known.shelved:
         raise NotFound("pks.scope_not_found", f"Nothing is known of {scope}.", "nova.pks_list names the known sites.")
     raise NotFound(
         "pks.phenomenon_not_found",
@@ -131,18 +132,19 @@ async def _sighted(ctx: ToolContext, shelved: Shelved) -> Sight:
     entry = shelved.kept
     if not isinstance(entry, Phenomenon):
         raise LookupError("only phenomena are applied")
-    seen = await signals(ctx.tab, wanted_of([entry], await ctx.learning.practice.platforms()))
+    seen = await signals(ctx.tab, wanted_of([entry], await ctx.learning.knowledge.platforms()))
     observed = observed_signals(seen)
     found = match(entry.content.fingerprint, observed, seen.locale)
     request = Request(locale=seen.locale, route=route_of(ctx.tab.url))
     if not context_fit(entry.content.context, request).fits:
         found = replace(found, confidence=0.0)
     if not found.reached:
-        return Sight(shelved, found, None)
+        return Sight(shelved, found, Sightings(shelved.scope))
     far = moved(entry, observed, seen.locale)
-    ctx.evidence.also.append(ctx.learning.practice.sighting(shelved, far))
+    noted = Sightings(shelved.scope, (Sighting(shelved, far),))
+    ctx.evidence.also.append(noted.also)
     debt = after_sighting(entry.drift_debt, far)
-    return Sight(replace(shelved, kept=replace(entry, drift_debt=debt)), found, far)
+    return Sight(replace(shelved, kept=replace(entry, drift_debt=debt)), found, noted)
 
 
 # -- not applied
@@ -167,8 +169,10 @@ async def _applied(ctx: ToolContext, p: ApplyParams, sight: Sight, planned: Plan
     acting = [step.index for step in planned.steps if step.action.mutates]
     guards = Guards(ctx, CallGuard(ctx, wish_of(p)), acting[-1] if acting else -1)
     inputs = Inputs(p.values, began + p.timeout_ms)
-    run = Running(ctx, planned, entry.content.type, guards, inputs)
+    unseen = frozenset(entry.unconfirmed) if planned.trial else frozenset[str]()
+    run = Running(ctx, planned, Entry(entry.content.type, unseen), guards, inputs)
     policy: PlaybookPolicy = "custom" if entry.content.playbook is None else entry.content.playbook.policy
+    (noted,) = sight.noted.entries
     async with ctx.tab.watch() as window:
         proof = Proof(ctx, planned.verify, window)
         before = await proof.read()
@@ -185,8 +189,14 @@ async def _applied(ctx: ToolContext, p: ApplyParams, sight: Sight, planned: Plan
         except Declined as stopped:
             note_stopped(ctx, entry, run)
             return declined(ctx, sight, planned, run, stopped.problem)
+        finally:
+            noted.seen = {name: _kept(ctx, one) for name, one in run.met.items()}
         left = inputs.until_ms - ctx.ports.clock.monotonic_ms()
         after = await proof.settle(min(window_ms(policy), left)) if run.failed_at is None else ()
     ending = judged(run, planned, before, after)
     note(ctx, entry, run, ending)
     return answer(ctx, sight, planned, run, ending)
+
+
+def _kept(ctx: ToolContext, seen: ElementPrint | None) -> ElementPrint | None:
+    return None if seen is None else harmless(seen, ctx.secrets.redactor.text)

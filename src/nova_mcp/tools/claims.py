@@ -23,6 +23,7 @@ from nova_mcp.journal.model import (
 from nova_mcp.observation.model import Json
 from nova_mcp.redaction import hide_claim_tokens
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.domain_saving import checked_payload
 from nova_mcp.tools.groups import PRINTABLE
 from nova_mcp.tools.release_params import TabReleaseParams, check_release
 from nova_mcp.tools.spec import RARE, Part, Result, TargetParams, maybe, tool
@@ -219,7 +220,7 @@ async def tab_release(ctx: ToolContext, p: TabReleaseParams) -> TabReleaseResult
     """Ends your claim; the evidence gathered under it decides what is learned, unless finalizeDecision does."""
     place, tabs = await ctx.browser.targets.place(ctx.caller, p.target_id, ctx.evidence.tab)
     _check_named_claim(ctx, p, place)
-    order = _order(ctx, p)
+    order = await _order(ctx, p, place)
     match await ctx.browser.claims.release(ctx.caller.owner, place, order, p.finalization_token, tabs):
         case Released() as released:
             ctx.evidence.task_id = released.claim.task_id
@@ -242,8 +243,12 @@ def _check_named_claim(ctx: ToolContext, p: TabReleaseParams, place: Place) -> N
         )
 
 
-def _order(ctx: ToolContext, p: TabReleaseParams) -> FinalizeOrder:
-    payload = None if p.finalize_outbox_payload is None else kept_json(ctx, p.finalize_outbox_payload)
+async def _order(ctx: ToolContext, p: TabReleaseParams, place: Place) -> FinalizeOrder:
+    payload, claim = p.finalize_outbox_payload, ctx.browser.claims.over(place)
+    held = claim is not None and claim.owner == ctx.caller.owner
+    if payload is not None and p.finalize_outbox_job_type == "pks.domain.save" and held:
+        payload = await checked_payload(ctx, payload)
+    payload = None if payload is None else kept_json(ctx, payload)
     return FinalizeOrder(
         decision=p.finalize_decision,
         reason_code=kept_text(ctx, p.finalize_reason_code),

@@ -110,10 +110,11 @@ async def explain(ctx: ToolContext, p: ExplainParams) -> ExplainResult:
                 fix=Fix("nova.pks_get", {"scope": scope}),
             )
         case Explained() as told:
-            return _explained(told)
+            return explained(told)
 
 
-def _explained(told: Explained) -> ExplainResult:
+def explained(told: Explained) -> ExplainResult:
+    """An explanation as agents and programs get it."""
     entry, why = entry_of(told.shelved), told.explanation
     return ExplainResult(
         scope=entry.host,

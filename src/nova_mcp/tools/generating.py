@@ -10,7 +10,8 @@ from nova_mcp.promotion.generator import Generation
 from nova_mcp.promotion.model import Opportunity, OpportunityKind
 from nova_mcp.promotion.proposals import Proposal, ProposalKind
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.scopes import parsed_scope, require_open
+from nova_mcp.tools.knowledge_place import decided, open_place, still_there
+from nova_mcp.tools.scopes import parsed_scope
 from nova_mcp.tools.spec import AgentParams, Part, Result, tool
 
 EVERYWHERE: Final = "*"
@@ -146,14 +147,15 @@ class GenerateResult(Result):
 async def learn_generate(ctx: ToolContext, p: GenerateParams) -> GenerateResult:
     """Turns what recurs on a site that you have open into candidates at the lowest level, hints, or patches of stored
     entries, with reasons for what is left out. Candidates guide nobody before they pass their gates."""
-    scope = parsed_scope(p.scope)
-    tab = require_open(ctx, scope)
+    scope, tab = open_place(ctx, p.scope)
     generator = ctx.learning.generator
     plan = await generator.plan(scope, ctx.caller.principal, p.limit)
-    async with tab.lock.shared(LOOK_MS):
-        looks = await generator.look(tab, plan, ctx.secrets.redactor.text)
+    platforms = await ctx.learning.knowledge.platforms()
+    async with tab.lock.shared():
+        looks = await generator.look(tab, plan, platforms, ctx.secrets.redactor.text)
+    still_there(tab, scope)
     generation = Generation(plan, looks)
-    ctx.evidence.decide = generation.decide
+    decided(ctx, generation.write)
     ctx.evidence.after_commit = lambda: _generated(generation)
     return _generated(generation)
 

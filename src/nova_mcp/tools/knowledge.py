@@ -34,7 +34,13 @@ from nova_mcp.tools.spec import AgentParams, Part, Result, TargetParams, maybe, 
 from nova_mcp.tools.times import utc
 
 MOST_IDS: Final = 20
+MOST_ROWS: Final = 40
 _PLACES: Final = 4
+
+
+def _shortened(rows: list[str]) -> list[str]:
+    """A text that can be read; the structured answer has the whole of it."""
+    return rows if len(rows) <= MOST_ROWS else [*rows[:MOST_ROWS], f"and {len(rows) - MOST_ROWS} more"]
 
 
 # -- get
@@ -76,7 +82,7 @@ class GetResult(Result):
         counts = f"{c.active} active, {c.shadow} in review, {c.candidate} candidates, {c.deprecated} deprecated"
         fits = "" if self.context_match else f" (other {', '.join(self.mismatches)})"
         rows = [one.line() for one in self.phenomena] + [one.line() for one in self.domain_hints]
-        return "\n".join([f"{self.scope}: trust {self.trust}, {counts}{fits}", *rows])
+        return "\n".join([f"{self.scope}: trust {self.trust}, {counts}{fits}", *_shortened(rows)])
 
 
 @tool(title="What is known of a site", effect="read", bundles=("pks_learning",), target="none")
@@ -157,7 +163,7 @@ class SitePart(Part):
     shadow: int
     candidate: int
     deprecated: int
-    avg_success_rate30d: float | None
+    avg_success_rate30d: float | None = Field(alias="avgSuccessRate30d")
     types: list[PhenomenonType]
     trust: Trust
     service_categories: list[str]
@@ -176,7 +182,7 @@ class ListResult(Result):
 
     def text(self) -> str:
         more = "; more with a higher offset" if self.has_more else ""
-        return "\n".join([f"{self.count} sites{more}", *(one.line() for one in self.scopes)])
+        return "\n".join([f"{self.count} sites{more}", *_shortened([one.line() for one in self.scopes])])
 
 
 @tool(title="List known sites", effect="read", bundles=("pks_learning",), target="none")

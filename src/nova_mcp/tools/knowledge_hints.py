@@ -130,8 +130,7 @@ async def knowledge_hints(ctx: ToolContext, room: int) -> KnowledgeHints:
     learning, tab = ctx.learning, ctx.tab
     here = Here(ctx.caller.owner, scope, tab.target_id, tab.page_epoch, tab.url)
     looking = learning.advisor.looking(here, await learning.knowledge.known(scope))
-    if looking.shadows:
-        looking = replace(looking, proofs=await learning.promotion.proofs(scope))
+    looking = await learning.advisor.with_proofs(looking, lambda: learning.promotion.proofs(scope))
     longest = learning.advisor.at_most(looking)
     if not longest.anything:
         return KnowledgeHints(looking)

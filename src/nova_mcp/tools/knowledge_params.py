@@ -84,6 +84,8 @@ class ActionParams(Params):
             raise ValueError(f"a {self.action} action needs a selector")
         if self.action == "type" and self.value_source is None:
             raise ValueError("a type action needs valueSource; a value is never stored")
+        if self.action == "type" and self.value_name is None:
+            raise ValueError("a type action needs valueName, under which its value is given")
         if self.action == "press_key" and self.key is None:
             raise ValueError("press_key needs key")
         if self.fallback_selectors and self.selector is None:
@@ -211,8 +213,16 @@ class PatchParams(Params):
     context: ContextParams | None = None
     deprecated: Literal[False] | None = None
 
+    @field_validator("deprecated", mode="before")
+    @classmethod
+    def _said_as_such(cls, value: object) -> object:
+        # Nought equals false, and only false is meant.
+        if value is not False:
+            raise ValueError("deprecated can only be taken back, with false; nova.pks_deprecate retires an entry")
+        return value
+
     # None is what they are when they were left out; only the context can be cleared.
-    _no_null = field_validator("type", "fingerprint", "playbook", "deprecated", mode="before")(_given)
+    _no_null = field_validator("type", "fingerprint", "playbook", mode="before")(_given)
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:

@@ -96,7 +96,7 @@ class HealthPart(Part):
     consecutive_failures: int
     severe_misfires: int
     silent_verify_fails: int
-    success_rate30d: float | None
+    success_rate30d: float | None = Field(alias="successRate30d")
     staleness: float
     last_success_at_utc: str | None = maybe()
     last_failure_at_utc: str | None = maybe()

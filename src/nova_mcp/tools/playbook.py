@@ -20,13 +20,14 @@ from nova_mcp.browser.text_entry import Text, type_text
 from nova_mcp.errors import Killed, NovaError, Precondition
 from nova_mcp.knowledge.applying import Go, LiveTarget, Plan, Step, Stop, before_step, choose
 from nova_mcp.knowledge.live import print_of
-from nova_mcp.knowledge.model import PhenomenonType, Problem
+from nova_mcp.knowledge.model import ElementPrint, PhenomenonType, Problem
 from nova_mcp.observation.model import Json
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.guarding import CallGuard, Preparing
 from nova_mcp.tools.spec import Part
 from nova_mcp.urls import page_host
 from nova_mcp.verification.model import Verdict
+from nova_mcp.verification.switch_store import apply_kill
 
 # How long an element may take to show itself; a second choice is taken only after the first had its time.
 PATIENCE_MS: Final = 3000
@@ -72,15 +73,25 @@ class Inputs:
     until_ms: float
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the steps have to know of the entry they belong to; `unseen` are selectors that are tried for the first
+    time."""
+
+    kind: PhenomenonType
+    unseen: frozenset[str] = frozenset()
+
+
 class StepGuard:
     """Looks once more at the very element before input reaches it, then leaves it to the guard that fits the step."""
 
-    def __init__(self, ctx: ToolContext, step: Step, kind: PhenomenonType, inner: "Guards") -> None:
+    def __init__(self, ctx: ToolContext, step: Step, entry: Entry, inner: "Guards") -> None:
         self._ctx = ctx
         self._step = step
-        self._kind = kind
+        self._entry = entry
         self._guards = inner
         self._inner: Guard | None = None
+        self.seen: ElementPrint | None = None
 
     async def admit(self, scene: Scene) -> None:
         await self._look(scene)
@@ -124,9 +135,9 @@ class StepGuard:
         if found is None:
             raise left_the_page(scene.prepared.ref)
         # Whether it commits is for the guard behind this one to judge, which can say what to do about it.
-        problem = before_step(
-            self._step, LiveTarget(print_of(found.seen), found.control), self._kind, has_contract=True
-        )
+        self.seen = print_of(found.seen)
+        target = LiveTarget(self.seen, found.control, first=self._step.action.selector in self._entry.unseen)
+        problem = before_step(self._step, target, self._entry.kind, has_contract=True)
         layer = scene.prepared.layer
         if problem is None and layer is not None and layer.kind == "consent" and layer.label == "accept":
             problem = Problem("pks.accept_refused", "This control gives consent; Nova never does.")
@@ -157,17 +168,27 @@ class Running:
 
     ctx: ToolContext
     plan: Plan
-    kind: PhenomenonType
+    entry: Entry
     guards: Guards
     inputs: Inputs
     results: list[StepResult] = field(default_factory=list)
     reports: list[ActionReport] = field(default_factory=list)
     failed_at: int | None = None
     used_fallback: bool = False
+    # What the selectors of finished steps have found.
+    met: dict[str, ElementPrint | None] = field(default_factory=dict)
 
     @property
     def dispatched(self) -> bool:
         return any(report.action_dispatched for report in self.reports)
+
+    @property
+    def replaced(self) -> str | None:
+        """The first choice of the last step, where another one had to do."""
+        last = self.results[-1] if self.results else None
+        if last is None or not last.used_fallback:
+            return None
+        return next(step.action.selector for step in self.plan.steps if step.index == last.index)
 
     async def run(self) -> None:
         """Every step in order; the first that fails ends it, with an error where nothing can be said of the page."""
@@ -175,7 +196,7 @@ class Running:
             began = self.ctx.ports.clock.monotonic_ms()
             chosen: Go | None = None
             try:
-                await self._refuse_killed()
+                await refuse_killed(self.ctx)
                 chosen = await self._found(step)
                 report = await self._done(step, chosen)
             except NovaError as error:
@@ -228,11 +249,6 @@ class Running:
             )
         )
 
-    async def _refuse_killed(self) -> None:
-        """Asked before every step: an operator who has just pulled the switch must not see one more go out."""
-        if (scope := await self.ctx.learning.practice.killed(page_host(self.ctx.tab.url))) is not None:
-            raise killed(scope)
-
     async def _found(self, step: Step) -> Go:
         """The selector that names one element, once it does."""
         self._require_time(step)
@@ -254,9 +270,13 @@ class Running:
         if step.action.kind == "wait":
             if chosen.selector is None:
                 await anyio.sleep(max(0, min(step.action.wait_ms, self._left_ms())) / 1000)
+            else:
+                self.met.setdefault(chosen.selector)
             return None
-        guard = StepGuard(self.ctx, step, self.kind, self.guards)
+        guard = StepGuard(self.ctx, step, self.entry, self.guards)
         acted, known = await self._sent(step, chosen, guard)
+        if chosen.selector is not None:
+            self.met[chosen.selector] = guard.seen
         if self.guards.used_by == step.index:
             return await self.guards.contract.reported(acted, known)
         return build_report(acted, self.ctx.tab, known)
@@ -298,9 +318,13 @@ def _passed(report: ActionReport) -> bool:
     return report.commit.verification_status in ("verified_success", kept)
 
 
-def killed(scope: str) -> Killed:
+async def refuse_killed(ctx: ToolContext) -> None:
+    """Asked before every step: an operator who has just pulled the switch must not see one more go out."""
+    scope = await ctx.verifier.db.read(apply_kill, page_host(ctx.tab.url))
+    if scope is None:
+        return
     where = "everywhere" if scope == "global" else "on this site"
-    return Killed(
+    raise Killed(
         "pks.kill_switch",
         f"The operator has switched applying what was learned off {where}.",
         "Work by hand with nova.perceive and nova.click_selector; only a person can lift it, with `nova kill clear`.",

@@ -87,9 +87,11 @@ async def revalidate(ctx: ToolContext, p: RevalidateParams) -> RevalidateResult:
     tab, learning = ctx.tab, ctx.learning
     tab.require_ready()
     scope = _scope(ctx, p)
-    found = await learning.revalidator.revalidate_scope(tab, scope, await learning.practice.platforms(), p.limit)
+    platforms = await learning.knowledge.platforms()
+    hides = ctx.secrets.redactor.text
+    found = await learning.revalidator.revalidate_scope(tab, scope, platforms, p.limit, hides)
     ctx.evidence.signals = Signals(checks=found.checks)
-    ctx.evidence.also.append(found.also)
+    ctx.evidence.also.append(found.sightings.also)
     derived = p.scope is None
     ctx.evidence.after_commit = lambda: _told(found, derived=derived)
     return _told(found, derived=derived)

@@ -33,7 +33,7 @@ class FeaturesParams(Params):
     absent_signals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=MOST_SIGNALS)
     matched_selectors: list[Selector] = Field(default_factory=list, max_length=MOST_SIGNALS)
     match_confidence: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
-    notes: str | None = Field(None, max_length=500)
+    notes: str | None = Field(None, max_length=500, pattern=r"^[^\x00]*$")
 
 
 class TelemetryParams(TargetParams):
