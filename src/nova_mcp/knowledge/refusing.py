@@ -115,8 +115,8 @@ def _texts(content: Content) -> Iterator[tuple[str, str, bool]]:
             for text in _within(step.assertion.expected):
                 yield f"playbook.verify[{index}]", text, False
     context = content.context
-    for text in (context.device, context.locale, context.auth):
-        yield "context", text or "", False
+    for word in (context.device, context.locale, context.auth):
+        yield "context", word or "", False
     for route in context.routes:
         yield "context.routes", route, False
 
