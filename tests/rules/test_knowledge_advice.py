@@ -87,6 +87,17 @@ def test_an_active_entry_that_holds_is_offered_for_reuse():
     )
 
 
+def test_advice_names_the_values_that_an_entry_needs():
+    typed = tuple(
+        Action("type", f"#{name}", value_source=source, value_name=name)
+        for name, source in (("user", "agent_supplied"), ("code", "user_prompt"), ("user", "agent_supplied"))
+    )
+    hidden = Action("type", "#pass", value_source="secret", value_name="stored")
+    (one,) = advise(SCOPE, matches(entry(playbook=Playbook("custom", (*typed, hidden)))))
+    assert one.text.endswith("phenomenon_apply runs it with values user, code.")
+    assert one.fix.args == {"phenomenonId": "p"}
+
+
 @pytest.mark.parametrize(
     "one",
     [

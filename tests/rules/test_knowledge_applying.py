@@ -197,3 +197,13 @@ def test_a_result_counts_only_as_news(before, after, expected):
 )
 def test_only_what_was_verified_has_worked(results, expected):
     assert all_proven(results) is expected
+
+
+def test_all_missing_values_are_asked_for_at_once_and_a_person_for_theirs():
+    actions = tuple(
+        Action("type", f"#{name}", value_source=source, value_name=name)
+        for name, source in (("user", "agent_supplied"), ("code", "user_prompt"), ("pin", "secret"))
+    )
+    done = plan(entry(playbook=Playbook("custom", actions)), HERE, DEFAULT, NOW)
+    assert isinstance(done, NotApplied)
+    assert done.problem.message == 'values must hold "user", "code". "code" is for a person to say: ask your user.'

@@ -13,7 +13,7 @@ from nova_mcp.browser.knowledge_look import elements
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.drift import after_sighting
 from nova_mcp.knowledge.live import print_of
-from nova_mcp.knowledge.model import Action, Health, Signal, VerifyStep
+from nova_mcp.knowledge.model import Action, Context, Health, Signal, VerifyStep
 from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.tables import revalidation_check
 
@@ -238,6 +238,16 @@ async def test_failing_entries_come_first_then_the_stalest(place: Place, server:
     await learned(place, WIZARD, "/wizard", name="failing", health=failing, level=1)
     told = await place.revalidate(limit=2)
     assert [row["stableId"] for row in told["results"]] == ["failing", "stale"]
+
+
+async def test_an_entry_of_another_part_of_the_site_is_not_missed_on_this_page(place: Place) -> None:
+    await place.go("/wizard")
+    await place.learn(replace(WIZARD, type="nav_link", context=Context(routes=("wizard",))), name="there")
+    await place.learn(replace(WIZARD, type="nav_link", context=Context(routes=("plain", "wizard"))), name="here")
+    await place.go("/plain")
+    told = await place.revalidate()
+    assert [(one["stableId"], one["verdict"]) for one in told["results"]] == [("here", "gone")]
+    assert ((await place.entry("there")).level, (await place.entry("here")).level) == (2, 1)
 
 
 async def test_candidates_and_retired_entries_are_left_alone(place: Place) -> None:

@@ -324,6 +324,15 @@ async def test_nested_arguments_are_strict_and_named(still: Site) -> None:
         ({"fingerprint": {"signals": [{"kind": "smell", "match": "x"}]}}, "kind"),
         ({"playbook": {"policy": "maybe"}}, "policy"),
         ({"playbook": {"policy": "custom", "actions": [{"action": "type", "selector": "#x"}]}}, "valueSource"),
+        (
+            {
+                "playbook": {
+                    "policy": "custom",
+                    "actions": [{"action": "type", "selector": "#x", "valueSource": "agent_supplied"}],
+                }
+            },
+            "valueName",
+        ),
         ({"playbook": {"policy": "custom", "actions": [{"action": "type", "selector": "#x", "value": "v"}]}}, "value"),
         ({"context": {"routes": ["a b"]}}, "routes"),
         ({"id": "two words"}, "id"),

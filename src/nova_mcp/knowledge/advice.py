@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
 from nova_mcp.errors import Fix
+from nova_mcp.knowledge.applying import brought
 from nova_mcp.knowledge.drift import GATE
 from nova_mcp.knowledge.fingerprints import Sighting, match, sighting
 from nova_mcp.knowledge.health import last_30_days, staleness, state
@@ -126,7 +127,9 @@ _STEPS: Final[dict[str, dict[str, Json]]] = {
 
 def _reuse(found: Scored) -> Advice:
     one = found.phenomenon
-    text = f"{one.stable_id} ({one.content.type}) is known here and holds now; phenomenon_apply runs it."
+    names = brought(one.content.playbook)
+    runs = f"phenomenon_apply runs it with values {', '.join(names)}." if names else "phenomenon_apply runs it."
+    text = f"{one.stable_id} ({one.content.type}) is known here and holds now; {runs}"
     fix = Fix("nova.phenomenon_apply", {"phenomenonId": one.stable_id})
     return Advice("reuse", _cut(text), one.stable_id, fix)
 

@@ -15,7 +15,9 @@ from nova_mcp.knowledge.model import (
     ElementPrint,
     Phenomenon,
     PhenomenonType,
+    Playbook,
     Problem,
+    ValueSource,
     VerifyStep,
 )
 from nova_mcp.knowledge.refusing import UNREAD
@@ -117,13 +119,29 @@ def _contents(phenomenon: Phenomenon, wish: Wish) -> Problem | None:
         return Problem("pks.empty_playbook", "This entry has nothing to do.")
     if playbook.policy == "accept" or any(map(_accepts, playbook.actions)):
         return Problem("pks.accept_refused", "Nova never gives consent.")
-    for action in playbook.actions:
-        if action.value_source == "agent_supplied" and action.value_name not in wish.values:
-            return Problem("pks.value_required", f'values must hold "{action.value_name}".')
-        if action.value_source == "user_prompt" and action.value_name not in wish.values:
-            told = f'"{action.value_name}" is for a person to say: ask your user and give the answer in values.'
-            return Problem("pks.value_required", told)
-    return None
+    return _values_problem(playbook, wish)
+
+
+def _values_problem(playbook: Playbook, wish: Wish) -> Problem | None:
+    """All that is missing at once, and which of it only a person can say."""
+    missing = [one for one in brought(playbook) if one not in wish.values]
+    if not missing:
+        return None
+    told = f"values must hold {_quoted(missing)}."
+    asked = [one for one in missing if one in brought(playbook, ("user_prompt",))]
+    if asked:
+        told += f" {_quoted(asked)} {'is' if len(asked) == 1 else 'are'} for a person to say: ask your user."
+    return Problem("pks.value_required", told)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def brought(playbook: Playbook | None, sources: Sequence[ValueSource] = ("agent_supplied", "user_prompt")) -> list[str]:
+    """The names of the values that whoever applies a playbook has to bring along, in the order they are used in."""
+    actions = () if playbook is None else playbook.actions
+    return list(dict.fromkeys(one.value_name for one in actions if one.value_source in sources))
 
 
 def plan(phenomenon: Phenomenon, found: Match, wish: Wish, now_ms: int) -> Plan | NotApplied:

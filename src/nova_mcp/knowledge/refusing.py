@@ -94,7 +94,16 @@ def holds_secret(text: str, *, selector: bool = False) -> str | None:
 def _prints(action: Action) -> Iterator[str]:
     if action.element is not None:
         seen = action.element
-        yield from (seen.text, seen.aria_label, seen.href, seen.name, seen.id, seen.testid, *seen.neighbours)
+        yield from (
+            seen.text,
+            seen.aria_label,
+            seen.href,
+            seen.name,
+            seen.id,
+            seen.testid,
+            seen.picture,
+            *seen.neighbours,
+        )
 
 
 def _texts(content: Content) -> Iterator[tuple[str, str, bool]]:
@@ -115,8 +124,8 @@ def _texts(content: Content) -> Iterator[tuple[str, str, bool]]:
             for text in _within(step.assertion.expected):
                 yield f"playbook.verify[{index}]", text, False
     context = content.context
-    for word in (context.device, context.locale, context.auth):
-        yield "context", word or "", False
+    for told in (context.device, context.locale, context.auth):
+        yield "context", told or "", False
     for route in context.routes:
         yield "context.routes", route, False
 
@@ -177,6 +186,8 @@ def _action_shape(action: Action) -> str | None:
         return f"A {action.kind} action needs a selector."
     if action.kind == "type" and action.value_source is None:
         return "An input says where its value comes from; a value is never stored."
+    if action.kind == "type" and not action.value_name:
+        return "An input says by which name its value is given."
     if action.kind == "press_key" and not action.key:
         return "press_key needs a key."
     return None
@@ -288,6 +299,7 @@ def bounded(seen: ElementPrint) -> ElementPrint:
         neighbours=tuple(_cut(one, NEIGHBOUR_CHARS) for one in seen.neighbours[:MAX_NEIGHBOURS]),
         shape=_cut(seen.shape, SHAPE_CHARS),
         place=seen.place,
+        picture=_cut(seen.picture, NEIGHBOUR_CHARS),
     )
 
 

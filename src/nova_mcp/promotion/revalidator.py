@@ -27,6 +27,7 @@ from nova_mcp.knowledge.live import observed_signals, print_of, wanted_of
 from nova_mcp.knowledge.model import Action, ElementPrint, Phenomenon, Platform, ScopeName
 from nova_mcp.knowledge.page_check import harmless
 from nova_mcp.knowledge.repair import Abstain, PageElement, Repair, repair
+from nova_mcp.knowledge.routes import Route, any_covers, route_of
 from nova_mcp.knowledge.stability import action_selectors
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import Checked
@@ -129,7 +130,7 @@ class Revalidator:
     ) -> Revalidation:
         """Check the entries that need it most on the page that is open, as far as the budgets go; `hides` replaces what
         must not be kept."""
-        shelved = await self._db.read(store.entries, scope)
+        shelved = [one for one in await self._db.read(store.entries, scope) if belongs(one, route_of(tab.url))]
         due, denied = chosen(shelved, limit, self._clock.now_ms())
         spent = await self._db.write(check_store.spend, scope, tab.target_id, len(due), self._clock.now_ms())
         checks = await self._looked(tab, due[: spent.allowed], platforms) if spent.allowed else ()
@@ -168,6 +169,12 @@ class Revalidator:
         old = await self._db.read(store.surroundings, check.shelved.entry_id)
         found = repair(lost.element, page, old)
         return replace(check, suggestion=suggested(lost.selector, found, check.instead))
+
+
+def belongs(shelved: Shelved, route: Route) -> bool:
+    """Whether an entry could be on a page of this route at all: what is kept for others is not missed here."""
+    kept = shelved.kept
+    return not isinstance(kept, Phenomenon) or any_covers(kept.content.context.routes, route)
 
 
 def chosen(shelved: Sequence[Shelved], limit: int, now_ms: int) -> tuple[tuple[Shelved, ...], tuple[str, ...]]:
@@ -236,7 +243,7 @@ def _checked(shelved: Shelved, seen: SignalsSeen, found: Mapping[str, SelectorSe
         verdict,
         fits,
         resolves=lost is None,
-        lost=lost if verdict == "drift" else None,
+        lost=lost if verdict in ("drift", "gone") else None,
         instead=None if lost is None else _found_by(lost, found),
         moved=moved(entry, observed, seen.locale) if sighted else None,
         seen_first=_seen_first(entry, found) if fits.reached else {},

@@ -244,7 +244,7 @@ _HINTS: Final = {
     "pks.quarantined": "Check it with nova.revalidate, or work by hand.",
     "pks.accept_refused": "Decide yourself, or ask your user.",
     "pks.trial_not_allowed": "It becomes active by verified use only.",
-    "pks.value_required": "Call again with it.",
+    "pks.value_required": "Call again with them in values.",
     "pks.empty_playbook": "nova.pks_get shows what the entry says.",
 }
 

@@ -84,6 +84,8 @@ class ActionParams(Params):
             raise ValueError(f"a {self.action} action needs a selector")
         if self.action == "type" and self.value_source is None:
             raise ValueError("a type action needs valueSource; a value is never stored")
+        if self.action == "type" and self.value_name is None:
+            raise ValueError("a type action needs valueName, under which its value is given")
         if self.action == "press_key" and self.key is None:
             raise ValueError("press_key needs key")
         if self.fallback_selectors and self.selector is None:
