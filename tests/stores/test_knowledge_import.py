@@ -23,7 +23,10 @@ from nova_mcp.knowledge.model import (
     Signal,
     StableId,
 )
+from nova_mcp.knowledge.page_check import PageCheck
+from nova_mcp.knowledge.refusing import LiveLook
 from nova_mcp.knowledge.tables import knowledge_entry, knowledge_scope
+from nova_mcp.knowledge.writer import Writer
 from nova_mcp.knowledge.writing import Upsert
 from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.folding import replay
@@ -119,6 +122,14 @@ def test_racing_imports_of_one_pack_make_one_of_it(db):
         done = [one for taken in pool.map(lambda _: take(db, *packed), range(4)) for one in taken]
     assert sorted(one.came for one in done) == ["created"] * 5 + ["unchanged"] * 15
     assert len(held(db)) == 5
+
+
+def test_an_agent_that_has_the_page_open_confirms_an_imported_entry_by_storing_it_again(db):
+    take(db, wish())
+    seen = PageCheck(NOW + 1, dict.fromkeys(("#bar", "#bar .no"), LiveLook(1, inside=True)))
+    done = db.write_sync(Writer(steps_store).upsert, HERE, wish(), seen)
+    assert (done.kind, done.written.level, done.written.unconfirmed) == ("unchanged", 1, ())
+    assert held(db)[0].kept.unconfirmed == ()
 
 
 STANDS = st.sampled_from(
