@@ -60,8 +60,8 @@ class Lab:
 
 
 @contextmanager
-def running_admin(version: str) -> Iterator[Lab]:
-    folder = installed(f"django-{version}", *VERSIONS[version])
+def running_admin(version: str, needs: Sequence[str] = ()) -> Iterator[Lab]:
+    folder = installed(f"django-{version}", *(needs or VERSIONS[version]))
     with tempfile.TemporaryDirectory() as place:
         database = Path(place) / "admin.db"
         server = Path(__file__).with_name("django_server.py")

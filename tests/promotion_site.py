@@ -37,8 +37,8 @@ LONG_AFTER = NOW + 20 * 86_400_000
 class Site:
     """A server whose agents work on one page; everything that a call leaves is written as the server writes it."""
 
-    def __init__(self, db: Database, build: Any, server: str = "s1", principal: str = "local") -> None:
-        self.db, self.server, self.principal = db, server, principal
+    def __init__(self, db: Database, build: Any, server: str = "s1") -> None:
+        self.db, self.server = db, server
         self.numbers = itertools.count(1)
         self.collect = collecting(HOOKS, Counters().count)
         db.write_sync(ledger.register_server, build.server(server))
@@ -50,7 +50,7 @@ class Site:
         page = PageState(changes.pop("target", "tab_1"), "A", url, "shop.test/desk", 1)
         verified = "verified" if signals.label == "success" else None
         fields: dict[str, Any] = {
-            "caller": Caller(self.principal, changes.pop("agent", "agent"), ServerId(self.server)),
+            "caller": Caller(changes.pop("principal", "local"), changes.pop("agent", "agent"), ServerId(self.server)),
             "tool_name": "nova.click_selector",
             "effect": "act",
             "duration_ms": 0,

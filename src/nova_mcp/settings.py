@@ -87,6 +87,11 @@ class RetentionSettings(Section):
     fact_days: int = Field(90, ge=0)
 
 
+class LearningSettings(Section):
+    # Whether sites that agents work on are looked after between their calls.
+    passes: bool = True
+
+
 class ReceiptSettings(Section):
     pictures: bool = True
 
@@ -118,6 +123,7 @@ class Settings(Section):
     retention: RetentionSettings = RetentionSettings()
     http: HttpSettings = HttpSettings()
     receipts: ReceiptSettings = ReceiptSettings()
+    learning: LearningSettings = LearningSettings()
 
     @property
     def store_url(self) -> str:

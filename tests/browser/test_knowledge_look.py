@@ -117,6 +117,19 @@ SIGNED = WantedSignals(
 )  # fmt: skip
 
 
+async def test_an_element_without_words_tells_what_picture_it_shows(tab):
+    await tab.page.set_content(
+        "<button id=a><i class='fa fa-twitter'></i></button><button id=b><i class='fa fa-bell'></i> 7</button>"
+        "<button id=c><i class='fa fa-save'></i> Save</button>"
+        "<button id=d><img src='/img/envato.jpg?u=9' width=9></button>"
+        "<button id=e><svg width=9 height=9><use href='/icons.svg#close'/></svg></button>"
+        "<button id=f><img src='data:image/png;base64,AAAA' width=9 height=9></button>"
+    )
+    told = await look(tab, [f"#{letter}" for letter in "abcdef"])
+    found = [seen.seen.picture for seen in told.values()]
+    assert found == ["fa fa-twitter", "fa fa-bell", "", "envato", "close", ""]
+
+
 async def test_signs_hold_only_when_they_can_be_seen(tab):
     await tab.page.set_content(LAYERED.replace("<main", "<p class=hidden hidden>x</p><main data-reactroot"))
     told = await signals(tab, SIGNED)

@@ -24,11 +24,7 @@ CONTRACT = {
     "pks_upsert_hint pks_platform_list pks_platform_get pks_platform_seed phenomenon_apply telemetry_report",
     "system_tools": "call get_instructions tools_bundle memory_stats",
 }
-NOT_YET = frozenset(
-    {"get_instructions", "coverage_scan"}
-    | {"learn_suggest", "learn_generate", "learn_resolve_opportunity"}
-    | {"revalidate"}
-)
+NOT_YET = frozenset({"get_instructions", "coverage_scan"})
 
 
 @pytest.mark.parametrize("bundle", CONTRACT)

@@ -60,12 +60,16 @@ def test_a_print_that_comes_from_a_page_keeps_every_field_within_its_bounds():
         ("x" * 99,),
         "a/b",
         (0.5, 1),
+        "fa fa-save" + "x" * 99,
     )
     kept = print_of(seen)
     assert kept == ElementPrint(
-        "button", "submit", "n", "Save now", "/a", "i", "t", "button", "aria", ("c",) * 12, ("x" * 60,), "a/b", (0.5, 1)
+        *("button", "submit", "n", "Save now", "/a", "i", "t", "button", "aria", ("c",) * 12, ("x" * 60,), "a/b"),
+        place=(0.5, 1),
+        picture="fa fa-save" + "x" * 50,
     )
-    assert page_elements([ElementSeen(7, seen, "#i")]) == (PageElement(7, kept, "#i"),)
+    found = page_elements([ElementSeen(7, seen, "#i"), ElementSeen(3, seen)])
+    assert found == (PageElement(7, kept, "#i", 0), PageElement(3, kept, None, 1))
 
 
 def test_a_selector_that_time_did_not_suffice_for_counts_as_not_looked_for():

@@ -36,7 +36,7 @@ SMALLEST: dict[type[Params], dict[str, Any]] = {
     FeaturesParams: {},
 }
 NEEDS: dict[tuple[type[Params], str], dict[str, Any]] = {
-    (given.ActionParams, "type"): {"valueSource": "agent_supplied"},
+    (given.ActionParams, "type"): {"valueSource": "agent_supplied", "valueName": "query"},
     (given.ActionParams, "press_key"): {"key": "Escape"},
     (given.VerifyParams, "fact"): {"assertion": {"factKey": "page.title", "operator": "exists"}},
 }
@@ -130,6 +130,7 @@ def test_nothing_unknown_is_taken_at_any_depth(model: type[Params]) -> None:
         ({"action": "click"}, "selector"),
         ({"action": "type", "selector": "#a"}, "valueSource"),
         ({"action": "type", "valueSource": "secret"}, "selector"),
+        ({"action": "type", "selector": "#a", "valueSource": "secret"}, "valueName"),
         ({"action": "type", "selector": "#a", "valueSource": "secret", "value": "hunter2"}, "value"),
         ({"action": "press_key"}, "key"),
         ({"action": "dismiss", "fallbackSelectors": ["#a"]}, "fallbackSelectors"),

@@ -18,7 +18,8 @@ from nova_mcp.knowledge.repair import (
     repair,
     selectors_for,
 )
-from nova_mcp.knowledge.similarity import TELLING, WEIGHTS, excludes, family, likeness, text_likeness
+from nova_mcp.knowledge.similarity import SAME_MEANING, TELLING, WEIGHTS, excludes, family, likeness, text_likeness
+from nova_mcp.knowledge.slots import Slot, in_order, landmarks, slot_of
 
 EMAIL = ElementPrint("input", "email", "email", "Email address", id="inputEmail", role="textbox", place=(0.5, 0.3))
 PASSWORD = ElementPrint("input", "password", "password", "Password", id="inputPassword", place=(0.5, 0.4))
@@ -191,6 +192,127 @@ def test_a_selector_that_two_elements_share_is_passed_over():
     assert proposed_selector(twins[0], twins) == 'input[name="email"]'
     same = page(EMAIL, EMAIL)
     assert proposed_selector(same[0], same) is None
+
+
+# -- where an element is expected
+
+
+def placed(*prints):
+    return [PageElement(index, one, f"ol > li:nth-of-type({index + 1}) > a", index) for index, one in enumerate(prints)]
+
+
+def link(text, **more):
+    return ElementPrint("a", text=text, role="link", **more)
+
+
+ONE, TWO, THREE = link("Alpha"), link("Beta"), link("Gamma")
+AUTHOR = link("Author")
+
+
+def test_equal_links_are_told_apart_by_what_they_stand_between():
+    old = [ONE, replace(AUTHOR, place=(0.1, 0.2)), TWO, replace(AUTHOR, place=(0.1, 0.4)), THREE]
+    new = placed(ONE, AUTHOR, link("Extra"), TWO, AUTHOR, THREE)
+    for index, node in ((1, 1), (3, 4)):
+        found = repair(old[index], new, old)
+        assert isinstance(found, Repair), found
+        assert found.candidate.node == node
+
+
+def test_one_of_two_equal_links_that_is_left_is_not_taken_for_the_other():
+    old = [ONE, replace(AUTHOR, place=(0.1, 0.2)), TWO, replace(AUTHOR, place=(0.9, 0.9)), THREE]
+    new = placed(ONE, AUTHOR, TWO, THREE)
+    assert isinstance(repair(old[1], new, old), Repair)
+    assert isinstance(repair(old[3], new, old), Abstain)
+
+
+def test_rows_of_the_same_number_are_not_told_apart_by_their_number():
+    rows = [ElementPrint("button", text="Edit", role="button", neighbours=(name,)) for name in ("Ada", "Bob")]
+    others = [replace(rows[0], neighbours=(name,)) for name in ("Cyd", "Dan")]
+    old, new = [ONE, *rows, TWO, THREE], placed(ONE, *others, TWO, THREE)
+    assert all(isinstance(repair(one, new, old), Abstain) for one in rows)
+
+
+def test_a_button_without_a_label_is_known_where_it_is_the_only_one():
+    icon = ElementPrint("button", "submit", role="button", classes=("btn",))
+    old = [ONE, TWO, icon, THREE]
+    found = repair(icon, placed(ONE, TWO, replace(icon, classes=("btn", "big")), THREE), old)
+    assert isinstance(found, Repair)
+    assert found.candidate.node == 2
+    assert isinstance(repair(icon, placed(ONE, TWO, icon, icon, THREE), old), Abstain)
+    assert isinstance(repair(icon, placed(ONE, icon, TWO, THREE), old), Abstain)
+
+
+def test_icons_in_another_order_are_told_apart_by_what_they_show():
+    def icon(name):
+        return ElementPrint("a", role="link", classes=("social",), picture=name)
+
+    old = [ONE, TWO, icon("fa fa-facebook"), icon("fa fa-twitter"), icon("fa fa-github"), THREE]
+    new = placed(ONE, TWO, icon("fab fa-github"), icon("fab fa-twitter"), icon("fab fa-facebook-f"), THREE)
+    for index, node in ((2, 4), (3, 3), (4, 2)):
+        found = repair(old[index], new, old)
+        assert isinstance(found, Repair), found
+        assert found.candidate.node == node
+    assert isinstance(repair(icon("fa fa-xing"), new, [*old[:2], icon("fa fa-xing"), THREE]), Abstain)
+
+
+def test_a_namesake_in_another_part_of_the_page_is_left_alone():
+    field = ElementPrint("input", "search", text="Search", role="searchbox", shape="html/body/nav/form/input")
+    elsewhere = replace(field, shape="html/body/aside/div/input")
+    old = [ONE, field, TWO, THREE]
+    assert repair(field, placed(ONE, TWO, THREE, elsewhere), old).reason == "moved"
+    assert isinstance(repair(field, placed(ONE, TWO, THREE, field), old), Repair)
+
+
+def test_other_words_for_the_same_count_where_the_element_is_expected():
+    old = [ONE, replace(EMAIL, name="", id="inputEmail"), TWO, THREE]
+    renamed = replace(EMAIL, name="", id="mail", text="Your email")
+    found = repair(old[1], placed(ONE, renamed, TWO, THREE), old)
+    assert isinstance(found, Repair)
+    assert repair(old[1], placed(ONE, TWO, THREE, renamed), old).reason == "nothing_telling"
+
+
+def test_pages_of_a_table_are_told_apart_by_their_numbers():
+    old = [link(str(number), classes=("page",)) for number in range(1, 6)]
+    found = repair(old[2], page(*(replace(one, classes=("page-link",)) for one in old)), old)
+    assert isinstance(found, Repair)
+    assert found.candidate.node == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Email address", "E-Mail", True),
+        ("Search for...", "Search", True),
+        ("Log in", "Sign in", True),
+        ("Sign in", "Sign up", False),
+        ("Password", "Confirm password", False),
+        ("Retype password", "Confirm password", True),
+        ("City", "Billing city", False),
+        ("Address", "Email address", False),
+    ],
+)
+def test_other_words_for_the_same(one, other, same):
+    assert (text_likeness(one, other) == SAME_MEANING) is same
+
+
+def test_landmarks_that_moved_are_no_landmarks():
+    pairs = landmarks([ONE, TWO, THREE], [THREE, ONE, link("New"), TWO])
+    assert pairs == [(0, 1), (1, 3), (2, 0)]
+    assert in_order(pairs) == [(0, 1), (1, 3)]
+    assert slot_of(2, pairs, (3, 4)) == Slot((1, 3), (3, 4))
+    assert slot_of(0, pairs, (3, 4)) is None
+
+
+@given(st.lists(st.integers(0, 30), unique=True, max_size=12))
+def test_landmarks_in_order_are_a_longest_rising_run(places):
+    pairs = list(enumerate(places))
+    run = in_order(pairs)
+    assert run == sorted(run, key=lambda pair: pair[1])
+    assert set(run) <= set(pairs)
+    best = [1] * len(places)
+    for index, place in enumerate(places):
+        best[index] += max((best[at] for at in range(index) if places[at] < place), default=0)
+    assert len(run) == max(best, default=0)
 
 
 # -- likeness

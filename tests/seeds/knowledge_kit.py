@@ -75,7 +75,7 @@ async def served(data_dir: Path, site: Shop, **settings: Any) -> AsyncIterator[S
     clock = ShiftedClock()
     (data_dir / "secrets.toml").write_text('[shop]\nvalue = "correct horse"\nhosts = ["*.localhost"]\n')
     (data_dir / "secrets.toml").chmod(0o600)
-    chosen = Settings.model_validate({"data_dir": data_dir, "tools": "all", **settings})
+    chosen = Settings.model_validate({"data_dir": data_dir, "tools": "all", "learning": {"passes": False}, **settings})
     nova = await build(chosen, Ports(clock, SystemIds(clock)))
 
     async def backend() -> Any:

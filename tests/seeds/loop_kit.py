@@ -47,7 +47,7 @@ class Agent:
 @asynccontextmanager
 async def agent_on(data_dir: Path, **settings: Any) -> AsyncIterator[Agent]:
     clock = ShiftedClock()
-    chosen = Settings.model_validate({"data_dir": data_dir, "tools": "all", **settings})
+    chosen = Settings.model_validate({"data_dir": data_dir, "tools": "all", "learning": {"passes": False}, **settings})
     nova = await build(chosen, Ports(clock, SystemIds(clock)))
 
     async def backend() -> Any:
@@ -67,6 +67,7 @@ class Shop:
     base: str
     pages: dict[str, str] = field(default_factory=dict)
     posted: Counter[str] = field(default_factory=Counter)
+    failing: set[str] = field(default_factory=set)
     gate: threading.Event = field(default_factory=threading.Event)
 
     def url(self, path: str) -> str:
@@ -92,6 +93,9 @@ def shop() -> Iterator[Shop]:
 
         def do_GET(self) -> None:
             path = urlsplit(self.path).path
+            if path in here.failing:
+                self.reply(500, "<!doctype html><title>Broken</title><h1>Something broke</h1>")
+                return
             self.reply(200, here.pages.get(path, "<!doctype html><title>Done</title><h1>Thank you</h1>"))
 
         def do_POST(self) -> None:

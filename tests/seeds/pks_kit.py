@@ -169,7 +169,9 @@ async def knowing_server(data_dir: Path, site: Shop) -> AsyncIterator[Server]:
     site.pages.update(PAGES)
     (data_dir / "secrets.toml").write_text(f'[shop]\nvalue = "{SECRET}"\nhosts = ["127.0.0.1"]\n')
     (data_dir / "secrets.toml").chmod(0o600)
-    settings = Settings.model_validate({"data_dir": data_dir, "tools": "all", "enable_eval": True})
+    settings = Settings.model_validate(
+        {"data_dir": data_dir, "tools": "all", "enable_eval": True, "learning": {"passes": False}}
+    )
     nova = await build(settings, Ports(clock, SystemIds(clock)))
 
     async def backend() -> Any:

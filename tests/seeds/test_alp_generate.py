@@ -308,11 +308,18 @@ async def test_an_action_leaves_the_way_in_and_the_state_of_the_page(page: Page)
 
 
 async def test_a_control_proven_under_different_circumstances_becomes_a_candidate_by_itself(page: Page) -> None:
+    told: dict[str, Any] = {}
     for path in ("/desk", "/other", "/desk"):
+        assert "pksAutoLearn" not in told
         assert await entries(page) == []
-        await follow(page, path, "#cart")
+        told = await follow(page, path, "#cart")
     (entry,) = await entries(page)
     assert (entry.origin, entry.kept.level) == ("auto", 0)
+    block = told["pksAutoLearn"]
+    assert (block["scope"], block["stableId"], block["level"]) == (page.scope, entry.stable_id, 0)
+    assert (block["candidateKey"], set(block)) == (
+        entry.candidate_key, {"scope", "candidateKey", "stableId", "level", "trigger"},
+    )  # fmt: skip
 
 
 # -- releases

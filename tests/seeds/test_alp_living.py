@@ -25,8 +25,8 @@ pytestmark = pytest.mark.browser
 FORM = "<!doctype html><html lang=en><title>Form</title><main>{}<label>Name <input id=name></label></main>"
 PAGES = {
     "/plain": "<!doctype html><title>Plain</title><main><h1>Plain</h1></main>",
-    "/menu": "<!doctype html><title>Menu</title><main><nav id=menu>Menu</nav><button id=order type=button>Order</button>"
-    "</main>",
+    "/menu": "<!doctype html><title>Menu</title><main><nav id=menu>Menu</nav>"
+    "<button id=order type=button>Order</button></main>",
     "/form": FORM.format("<h1>One</h1>"),
     "/form/long": FORM.format("<h1>Two</h1><nav><a href=/a>A</a><a href=/b>B</a></nav><ul><li>x<li>y</ul>"),
 }

@@ -142,7 +142,7 @@ def site() -> Iterator[Shop]:
 @pytest.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory, site: Shop, anyio_backend: str) -> AsyncIterator[Server]:
     clock, data_dir = ShiftedClock(), tmp_path_factory.mktemp("levels")
-    settings = Settings.model_validate({"data_dir": data_dir, "tools": "all"})
+    settings = Settings.model_validate({"data_dir": data_dir, "tools": "all", "learning": {"passes": False}})
     nova = await build(settings, Ports(clock, SystemIds(clock)))
 
     async def backend() -> Any:

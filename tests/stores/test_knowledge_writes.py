@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from random import Random
 
 import pytest
 from sqlalchemy import func, select
@@ -333,3 +334,63 @@ def test_a_platform_seen_on_a_new_site_leaves_one_candidate_there(db):
     (draft,) = db.read_sync(store.entries, HERE)
     assert (draft.kept.level, draft.origin, draft.stable_id) == (0, "platform", f"cmp_{one.stable_id}")
     assert db.read_sync(platform_store.last_seen) == {one.stable_id: NOW + 5}
+
+
+# -- whatever happens
+
+
+def _fate(db, random):
+    """What evidence may do to a revision meanwhile: raise, lower or retire it."""
+    rows = db.read_sync(store.find, HERE, "bar")
+    if not rows:
+        return
+    one = random.choice(rows)
+    level = random.choice((0, 1, 2)) if one.slot == "current" else random.choice((0, 1))
+    reason = random.choice((None, None, "failed"))
+    now = replace(one, kept=replace(one.kept, level=0 if reason else level, deprecated_reason=reason))
+    db.write_sync(store.save, now, visible=True)
+    db.write_sync(steps_store.born, now)
+
+
+def _write(db, random):
+    playbook = random.choice((NO, CLOSE, Playbook("ignore")))
+    nothing = PageCheck(NOW, {one: LiveLook(0) for one in ("#bar", "#bar .no", "#bar .close")})
+    printed = seen("#bar .no", "#bar .close", prints={"#bar .no": ElementPrint("button", text="No")})
+    check = random.choice((SEEN, nothing, printed, seen(), replace(SEEN, distrusted=True)))
+    match random.randrange(5):
+        case 0 | 1:
+            upsert(db, wish(playbook=playbook, level=random.choice((0, 1, 1))), check)
+        case 2:
+            upsert(db, Upsert(StableId("bar"), random.choice(("modal", "custom")), PRINT), check)
+        case 3:
+            patch = Patch(playbook=playbook, revive=random.random() < 0.5)
+            db.write_sync(WRITER.patch, HERE, "bar", patch, check)
+        case 4:
+            db.write_sync(WRITER.deprecate, HERE, "bar", "no longer there", NOW)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_order_of_writes_raises_an_entry_or_breaks_its_replay(db, seed):
+    random = Random(seed)
+    for _ in range(40):
+        if random.random() < 0.3:
+            _fate(db, random)
+            continue
+        before = {one.slot: one for one in db.read_sync(store.find, HERE, "bar")}
+        _write(db, random)
+        after = {one.slot: one for one in db.read_sync(store.find, HERE, "bar")}
+        active = before.get("current")
+        if active is not None and active.kept.may_guide:
+            kept = after["current"].kept
+            assert (kept.content.fingerprint, kept.level, kept.revision, kept.deprecated) == (
+                active.kept.content.fingerprint, 2, active.kept.revision, False
+            )  # fmt: skip
+        else:
+            assert all(not one.kept.may_guide for one in after.values())
+        if before:
+            newest = (before.get("pending") or before["current"]).kept.revision
+            assert newest <= (after.get("pending") or after["current"]).kept.revision <= newest + 1
+        for one in after.values():
+            told, folded = entry_of(one), replayed(db, one)
+            assert (folded.level, folded.deprecated, folded.revision) == (told.level, told.deprecated, told.revision)
+            assert folded.unconfirmed_selectors == told.unconfirmed_selectors

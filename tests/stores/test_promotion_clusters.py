@@ -253,18 +253,25 @@ def test_an_entry_that_recovers_is_no_item_any_more(db):
 
 def test_the_best_are_read_by_an_index(sqlite_url, open_db):
     db = open_db(sqlite_url)
-    asked = {"below": 5.0, "host": "h", "rank": 1.0, "since": 0, "page": 5, "skip": 0}
-    for one in (
-        cluster_store._NEXT_RANK,
-        cluster_store._NEXT_RANK_OF,
-        cluster_store._OF_RANK,
-        cluster_store._OF_RANK_OF,
-    ):
+    asked = {"below": 5.0, "host": "h", "most": 5}
+    for one in (cluster_store._NEXT, cluster_store._NEXT_OF):
         sentence = text(f"EXPLAIN QUERY PLAN {one._statement.text}")
         names = {name: value for name, value in asked.items() if f":{name}" in one._statement.text}
-        (row,) = db.read_sync(lambda conn, sentence=sentence, names=names: conn.execute(sentence, names).all())
-        assert row.detail.startswith("SEARCH learning_cluster USING")
-        assert "TEMP" not in row.detail
+        rows = db.read_sync(lambda conn, sentence=sentence, names=names: conn.execute(sentence, names).all())
+        plan = [row.detail for row in rows]
+        assert sum("SEARCH learning_cluster USING" in step for step in plan) == 2, plan
+        assert not any("SCAN learning_cluster" in step or "TEMP" in step for step in plan), plan
+
+
+def test_ranks_that_promise_more_than_is_left_take_nobodys_place(db):
+    """Ranked a month ago and not looked at since: half of what they were counted by is gone."""
+    keys = filled(db, 250, T0, seed=5)
+    every = [db.read_sync(cluster_store.cluster, key, T0) for key in keys]
+    expected = ranked([from_cluster(one, T0, known=False) for one in every if one is not None], 20)
+    found = db.read_sync(cluster_store.best, None, 20, T0)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert {one.candidate_key for one in found} <= {key.key for key in keys}
+    assert found[0].score == expected[0].score
 
 
 def test_a_day_reads_back_as_it_was_written():

@@ -34,7 +34,8 @@ _UNREAD: Final = ControlFacts()
 class PrintSeen:
     """What an element looks like; nothing that was entered into the page is part of it.
 
-    `text` is its visible label, `shape` its path by tags alone, `place` its centre as shares of the page.
+    `text` is its visible label, `shape` its path by tags alone, `place` its centre as shares of the page, `picture`
+    what the icon or image is called that it shows instead of a label.
     """
 
     tag: str
@@ -50,6 +51,7 @@ class PrintSeen:
     neighbours: tuple[str, ...] = ()
     shape: str = ""
     place: tuple[float, float] | None = None
+    picture: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,7 @@ def _print(raw: Answer) -> PrintSeen:
         neighbours=tuple(raw["near"]),
         shape=raw["shape"],
         place=None if place is None else (place[0], place[1]),
+        picture=raw["picture"],
     )
 
 

@@ -22,7 +22,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def explain(
-    first: Annotated[str, typer.Argument(metavar="[SCOPE]", help="The site; may be left out if one alone has it.")],
+    first: Annotated[str, typer.Argument(metavar="SCOPE", help="The site, or the entry alone if one site has it.")],
     second: Annotated[str | None, typer.Argument(metavar="ID", help="The entry.")] = None,
     json: AsJson = False,
     data_dir: DataDir = None,

@@ -27,7 +27,7 @@ PIECE = 100
 
 @app.command()
 def export(
-    scopes: Annotated[list[str] | None, typer.Argument(metavar="[SCOPE]...", help=SCOPE_HELP)] = None,
+    scopes: Annotated[list[str] | None, typer.Argument(metavar="SCOPE", help=SCOPE_HELP)] = None,
     file: Annotated[Path | None, typer.Option("--file", metavar="FILE", help="Write it there, whole or not.")] = None,
     data_dir: DataDir = None,
     store: Store = None,

@@ -29,7 +29,7 @@ LISTED = 500
 @app.command()
 def knowledge(
     scope: Site = None,
-    entry: Annotated[str | None, typer.Argument(metavar="[ID]", help="One of its entries.")] = None,
+    entry: Annotated[str | None, typer.Argument(metavar="ID", help="One of its entries.")] = None,
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only sites that begin so.")] = "",
     json: AsJson = False,
     data_dir: DataDir = None,

@@ -11,7 +11,7 @@ from nova_mcp.knowledge.model import Problem, ScopeName
 from nova_mcp.knowledge.scopes import scope_of
 
 SCOPE_HELP = "A site: its host or an address of it."
-Site = Annotated[str | None, typer.Argument(metavar="[SCOPE]", help=SCOPE_HELP)]
+Site = Annotated[str | None, typer.Argument(metavar="SCOPE", help=SCOPE_HELP)]
 SHOWN_IDS = 20
 
 

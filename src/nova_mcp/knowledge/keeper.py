@@ -129,11 +129,12 @@ class KnowledgeKeeper:
     async def last_seen(self) -> dict[PlatformId, int]:
         return await self._db.read(platform_store.last_seen)
 
-    async def met(self, scope: ScopeName, vendors: Collection[str]) -> Also | None:
-        """Vendors were seen on a page: what goes into the call's transaction, nothing when it was said before."""
-        if all((scope, one) in self._met for one in vendors):
-            return None
-        known = [one for one in await self.platforms() if one.stable_id in vendors]
+    def met(self, scope: ScopeName, vendors: Collection[str]) -> Also | None:
+        """Vendors were seen on a page: what goes into the call's transaction, nothing when it was said before.
+
+        Goes by the platforms as they were last read; those that are built in are always among them.
+        """
+        known = [one for one in self._platforms[1] if one.stable_id in vendors]
         fresh = tuple(one for one in known if (scope, one.stable_id) not in self._met)
         if not fresh:
             return None

@@ -38,13 +38,14 @@ def print_of(seen: PrintSeen) -> ElementPrint:
             neighbours=seen.neighbours,
             shape=seen.shape,
             place=seen.place,
+            picture=seen.picture,
         )
     )
 
 
 def page_elements(seen: Iterable[ElementSeen]) -> tuple[PageElement, ...]:
     """The page as repair looks at it."""
-    return tuple(PageElement(one.node, print_of(one.seen), one.selector) for one in seen)
+    return tuple(PageElement(one.node, print_of(one.seen), one.selector, at) for at, one in enumerate(seen))
 
 
 def live_looks(seen: Mapping[str, SelectorSeen]) -> dict[str, LiveLook]:

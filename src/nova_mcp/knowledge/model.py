@@ -79,7 +79,8 @@ class Context:
 class ElementPrint:
     """What an element looked like: page-derived data, bounded in length, never an instruction.
 
-    `text` is its visible label, `shape` its path by tags alone, `place` its centre as shares of the page.
+    `text` is its visible label, `shape` its path by tags alone, `place` its centre as shares of the page, `picture`
+    what the icon or image is called that it shows instead of a label.
     """
 
     tag: str
@@ -95,6 +96,7 @@ class ElementPrint:
     neighbours: tuple[str, ...] = ()
     shape: str = ""
     place: tuple[float, float] | None = None
+    picture: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,16 @@ def holds_secret(text: str, *, selector: bool = False) -> str | None:
 def _prints(action: Action) -> Iterator[str]:
     if action.element is not None:
         seen = action.element
-        yield from (seen.text, seen.aria_label, seen.href, seen.name, seen.id, seen.testid, *seen.neighbours)
+        yield from (
+            seen.text,
+            seen.aria_label,
+            seen.href,
+            seen.name,
+            seen.id,
+            seen.testid,
+            seen.picture,
+            *seen.neighbours,
+        )
 
 
 def _texts(content: Content) -> Iterator[tuple[str, str, bool]]:
@@ -110,10 +119,28 @@ def _texts(content: Content) -> Iterator[tuple[str, str, bool]]:
             yield where, text, False
     for index, step in enumerate(() if playbook is None else playbook.verify):
         yield f"playbook.verify[{index}]", step.selector or "", True
-        if step.assertion is not None and isinstance(step.assertion.expected, str):
-            yield f"playbook.verify[{index}]", step.assertion.expected, False
-    for route in content.context.routes:
+        if step.assertion is not None:
+            yield f"playbook.verify[{index}]", step.assertion.fact_key, True
+            for text in _within(step.assertion.expected):
+                yield f"playbook.verify[{index}]", text, False
+    context = content.context
+    for told in (context.device, context.locale, context.auth):
+        yield "context", told or "", False
+    for route in context.routes:
         yield "context.routes", route, False
+
+
+def _within(value: object) -> Iterator[str]:
+    """Every text of a JSON value, keys included."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, held in value.items():
+                yield from (str(key), *_within(held))
+        case list() | tuple():
+            for one in value:
+                yield from _within(one)
 
 
 def _text_problems(content: Content) -> Iterator[Problem]:
@@ -272,6 +299,7 @@ def bounded(seen: ElementPrint) -> ElementPrint:
         neighbours=tuple(_cut(one, NEIGHBOUR_CHARS) for one in seen.neighbours[:MAX_NEIGHBOURS]),
         shape=_cut(seen.shape, SHAPE_CHARS),
         place=seen.place,
+        picture=_cut(seen.picture, NEIGHBOUR_CHARS),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final, Literal
 from nova_mcp.browser.blocker_words import said_by
 from nova_mcp.browser.elements import looks_generated
 from nova_mcp.knowledge.model import ElementPrint
+from nova_mcp.knowledge.sayings import DRAWING, meaning
 
 Family = Literal["press", "entry", "choice", "other"]
 
@@ -25,6 +26,7 @@ WEIGHTS: Final = {
     "name": _HIGH,
     "text": _HIGH,
     "testid": _HIGH,
+    "picture": _HIGH,
     "aria_label": _MIDDLE,
     "id": _MIDDLE,
     "href": _MIDDLE,
@@ -35,15 +37,24 @@ WEIGHTS: Final = {
     "place": _LOWEST,
 }
 # Attributes that are meant to tell one element from another.
-TELLING: Final = ("text", "name", "testid", "id", "aria_label", "href")
+TELLING: Final = ("text", "name", "testid", "id", "aria_label", "href", "picture")
 # Something that only the newer print has says little: pages gain labels and ids without becoming other pages.
 _GAINED: Final = 0.5
-_SAME_LABEL: Final = 0.93
+_OTHER_NUMBER: Final = 0.93
+SAME_MEANING: Final = 0.92
+_SAME_LABEL: Final = _OTHER_NUMBER
+_OTHER_TWIN: Final = 0.5
+# How much it counts to stand where an element is expected, and that it is one of several alike.
+_IN_ORDER: Final = 0.5
+_IN_ORDER_TWIN: Final = 2.0
 _PRESSED_TAGS: Final = frozenset({"button", "a", "summary"})
 _PRESSED_TYPES: Final = frozenset({"submit", "button", "image", "reset"})
 _CHOICE_TYPES: Final = frozenset({"checkbox", "radio"})
 _EDITED_TAGS: Final = frozenset({"input", "textarea"})
 _PRESSED_ROLES: Final = frozenset({"button", "link", "menuitem", "tab"})
+_NO_LABEL: Final = " .…·•-–—_*|"
+_STANDING: Final = "active disabled enabled show shown open opened closed collapsed selected current"
+_STATES: Final = frozenset(_STANDING.split())
 _KINDRED_TYPES: Final = frozenset({"", "text", "email", "search", "tel", "url", "number"})
 _DIGITS: Final = re.compile(r"\d+")
 _NOT_WORD: Final = re.compile(r"[\W_]+")
@@ -70,13 +81,18 @@ def _trigrams(text: str) -> Counter[str]:
 
 @functools.lru_cache(maxsize=65_536)
 def text_likeness(one: str, other: str) -> float:
-    """Equal but for case, blanks and signs is 1, other numbers cost little; else what words and letters share."""
+    """Equal but for case, blanks and signs is 1; other numbers or other words for the same cost little.
+
+    Else it is what words and letters share.
+    """
     left, right = words(one), words(other)
     if not left or not right:
         return 1.0 if one.strip() == other.strip() else 0.0
     joined = "".join(left), "".join(right)
     if joined[0] == joined[1]:
-        return 1.0 if _DIGITS.findall(one) == _DIGITS.findall(other) else 0.93
+        return 1.0 if _DIGITS.findall(one) == _DIGITS.findall(other) else _OTHER_NUMBER
+    if meaning(left) == meaning(right):
+        return SAME_MEANING
     return 0.95 * (0.5 * _dice(Counter(left), Counter(right)) + 0.5 * _dice(_trigrams(joined[0]), _trigrams(joined[1])))
 
 
@@ -116,10 +132,12 @@ def _jaccard(one: tuple[str, ...], other: tuple[str, ...]) -> float:
     return len(left & right) / len(left | right) if left | right else 0.0
 
 
+@functools.lru_cache(maxsize=4096)
 def _written(classes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(one for one in classes if not looks_generated(one))
 
 
+@functools.lru_cache(maxsize=16_384)
 def _shape_likeness(one: str, other: str) -> float:
     """Paths by tags, compared from the element upwards, because pages change at the top."""
     left = [part for part in re.sub(r"\[\d+\]", "", one).split("/") if part]
@@ -145,6 +163,22 @@ def family(seen: ElementPrint) -> Family:
     if seen.tag in _EDITED_TAGS or seen.role in ("textbox", "searchbox"):
         return "entry"
     return "other"
+
+
+def label_of(seen: ElementPrint) -> str:
+    """What it says, or what it shows instead. The number beside an icon only counts something; dots say nothing."""
+    shown = pictured(seen.picture)
+    for text in (seen.text, seen.aria_label):
+        if any(map(str.isalpha, text)) or (not shown and text.strip(_NO_LABEL)):
+            return text
+    return shown
+
+
+@functools.lru_cache(maxsize=4096)
+def pictured(name: str) -> str:
+    """The words of a picture's name that say what it shows, not how it is drawn."""
+    written = (one for one in name.split() if not looks_generated(one))
+    return " ".join(word for one in written for word in words(one) if word not in DRAWING)
 
 
 def _tag_likeness(one: ElementPrint, other: ElementPrint) -> float:
@@ -174,11 +208,17 @@ def excludes(old: ElementPrint, new: ElementPrint) -> str | None:
     return None
 
 
-def _says(seen: ElementPrint) -> str | None:
-    said = said_by(seen.text or seen.aria_label)
+# A page has few labels and they are asked for again and again.
+@functools.lru_cache(maxsize=4096)
+def _polarity(label: str) -> str | None:
+    said = said_by(label)
     if said is None or said == "unknown":
         return None
     return "reject" if said in ("decline", "excuse") else said
+
+
+def _says(seen: ElementPrint) -> str | None:
+    return _polarity(seen.text or seen.aria_label)
 
 
 def _class_likeness(old: ElementPrint, new: ElementPrint) -> float:
@@ -198,6 +238,7 @@ _COMPARED: Final[Mapping[str, Callable[[ElementPrint, ElementPrint], float]]] = 
     "aria_label": lambda old, new: text_likeness(old.aria_label, new.aria_label),
     "id": lambda old, new: _identifier_likeness(old.id, new.id),
     "href": lambda old, new: _href_likeness(old.href, new.href),
+    "picture": lambda old, new: text_likeness(pictured(old.picture), pictured(new.picture)),
     "role": lambda old, new: float(old.role == new.role),
     "classes": _class_likeness,
     "neighbours": _neighbour_likeness,
@@ -208,10 +249,16 @@ _COMPARED: Final[Mapping[str, Callable[[ElementPrint, ElementPrint], float]]] = 
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """What to look at: weights, and the neighbouring texts that only this one of several alike elements had."""
+    """What to look at: weights, and what only this one of several alike elements had on its page.
+
+    That can be neighbouring texts, the number in its label, or a word in its classes.
+    """
 
     weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
     own_neighbours: frozenset[str] = frozenset()
+    own_marks: frozenset[str] = frozenset()
+    numbered: bool = False
+    order: float = _IN_ORDER
 
 
 PLAIN: Final = Lens()
@@ -229,13 +276,18 @@ class Likeness:
 
 
 def twins_of(learned: ElementPrint, old_page: Sequence[ElementPrint]) -> list[ElementPrint]:
-    """Other elements of the page it was learned on that say and do the same, such as one button in every row."""
+    """Other elements of the page it was learned on that say and do the same, such as one button in every row.
+
+    Without a label, it is everything of its family that says nothing either.
+    """
     others = list(old_page)
     if learned in others:
         others.remove(learned)
-    kind, label = family(learned), learned.text or learned.aria_label
+    kind, label = family(learned), label_of(learned)
     alike = (one for one in others if family(one) == kind)
-    return [one for one in alike if label and text_likeness(label, one.text or one.aria_label) >= _SAME_LABEL]
+    if not label:
+        return [one for one in alike if not label_of(one)]
+    return [one for one in alike if text_likeness(label, label_of(one)) >= _SAME_LABEL]
 
 
 def lens_for(learned: ElementPrint, old_page: Sequence[ElementPrint]) -> Lens:
@@ -245,15 +297,27 @@ def lens_for(learned: ElementPrint, old_page: Sequence[ElementPrint]) -> Lens:
         return PLAIN
     shared = {text for one in twins for text in _folded(one.neighbours)}
     own = frozenset(text for text in _folded(learned.neighbours) if text not in shared)
+    label = label_of(learned)
+    numbered = bool(label) and all(text_likeness(label, label_of(one)) < 1.0 for one in twins)
+    taken = {word for one in twins for word in marks_of(one)}
+    marks = frozenset() if label else marks_of(learned) - taken
     apart = {
         name
         for name in ("name", "testid", "id", "aria_label", "href")
         if _value(learned, name) and all(getattr(one, name) != getattr(learned, name) for one in twins)
     }
-    apart |= {"neighbours"} if own else set()
-    return Lens({name: weight + (_HIGH if name in apart else 0.0) for name, weight in WEIGHTS.items()}, own)
+    apart |= {name for name, has in (("neighbours", own), ("text", numbered), ("classes", marks)) if has}
+    weights = {name: weight + (_HIGH if name in apart else 0.0) for name, weight in WEIGHTS.items()}
+    return Lens(weights, own, marks, numbered, _IN_ORDER_TWIN)
 
 
+@functools.lru_cache(maxsize=4096)
+def marks_of(seen: ElementPrint) -> frozenset[str]:
+    """The words of its classes, without those that say how it stands at the moment."""
+    return frozenset(word for one in _written(seen.classes) for word in words(one)) - _STATES
+
+
+@functools.lru_cache(maxsize=4096)
 def _folded(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(" ".join(text.casefold().split()) for text in texts)
 
@@ -261,11 +325,19 @@ def _folded(texts: tuple[str, ...]) -> tuple[str, ...]:
 def _compared(name: str, old: ElementPrint, new: ElementPrint, lens: Lens) -> float:
     if name == "neighbours" and lens.own_neighbours:
         return len(lens.own_neighbours.intersection(_folded(new.neighbours))) / len(lens.own_neighbours)
+    if name == "classes" and lens.own_marks:
+        return len(lens.own_marks & marks_of(new)) / len(lens.own_marks)
+    if name == "text" and lens.numbered:
+        share = text_likeness(old.text, new.text)
+        return _OTHER_TWIN if share == _OTHER_NUMBER else share
     return _COMPARED[name](old, new)
 
 
-def likeness(old: ElementPrint, new: ElementPrint, lens: Lens = PLAIN) -> Likeness:
-    """What both lack is not counted, what only the new one has counts half."""
+def likeness(old: ElementPrint, new: ElementPrint, lens: Lens = PLAIN, in_place: bool | None = None) -> Likeness:
+    """What both lack is not counted, what only the new one has counts half.
+
+    `in_place` says whether it stands where the old one is to be expected, None that nobody knows.
+    """
     total = agreed = 0.0
     parts: list[tuple[str, float]] = []
     for name, weight in lens.weights.items():
@@ -277,6 +349,10 @@ def likeness(old: ElementPrint, new: ElementPrint, lens: Lens = PLAIN) -> Likene
         total += worth
         agreed += worth * share
         parts.append((name, share))
+    if in_place is not None:
+        total += lens.order
+        agreed += lens.order * in_place
+        parts.append(("order", float(in_place)))
     return Likeness(agreed / total if total else 0.0, tuple(parts))
 
 
@@ -285,7 +361,7 @@ def keeps(old: ElementPrint, new: ElementPrint, name: str) -> bool:
     before, after = _value(old, name), _value(new, name)
     if not before or not after:
         return False
-    if name in ("text", "aria_label"):
+    if name in ("text", "aria_label", "picture"):
         return text_likeness(str(before), str(after)) == 1.0
     return before == after
 
@@ -296,4 +372,6 @@ def _value(seen: ElementPrint, name: str) -> object:
         return ""
     if name == "href" and value.strip() in ("#", ""):
         return ""
+    if name == "picture":
+        return pictured(value)
     return _written(value) if name == "classes" else value

@@ -359,11 +359,11 @@ class Pipeline:
         envelope.refused = is_refusal(ending)
         # A call that ran although a gate would have stopped it is counted by the gate's name on its record.
         outcome = replace(outcome, gate_id=outcome.gate_id or envelope.shadow_gate)
-        lesson = await self._lessons.draw(envelope, ending)
+        lesson = self._lessons.draw(envelope, ending)
         failure = await self._recorded(envelope, outcome)
         if failure is None:
             self._lessons.taught(envelope, lesson)
-            if envelope.evidence.tab is not None and not envelope.is_step:
+            if self._parts.settings.learning.passes and not envelope.is_step:
                 self.passes.notice(envelope.evidence.tab)
             return self._answer(envelope, settled(ending, envelope.evidence), lesson)
         if not envelope.evidence.action_dispatched:

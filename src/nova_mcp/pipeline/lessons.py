@@ -66,7 +66,7 @@ class Lessons:
         self._browser = browser
         self._keep_raw_urls = keep_raw_urls
 
-    async def draw(self, envelope: Envelope, ending: Ending) -> Lesson:
+    def draw(self, envelope: Envelope, ending: Ending) -> Lesson:
         """What there is to learn; everything that has to be written goes into the call's own transaction."""
         tab, url = envelope.evidence.tab, envelope.before.url
         origin = None if url is None else page_origin(url)

@@ -33,10 +33,10 @@ class Passes:
         self._done = anyio.Event()
         self._done.set()
 
-    def notice(self, tab: Tab) -> None:
+    def notice(self, tab: Tab | None) -> None:
         """Somebody has just worked in that tab."""
-        scope, now = page_scope(tab), self._clock.now_ms()
-        if scope is None or abs(now - self._asked.get(scope, now - ASK_EVERY_MS)) < ASK_EVERY_MS:
+        scope, now = None if tab is None else page_scope(tab), self._clock.now_ms()
+        if tab is None or scope is None or abs(now - self._asked.get(scope, now - ASK_EVERY_MS)) < ASK_EVERY_MS:
             return
         if len(self._waiting) >= WAITING:
             return

@@ -89,7 +89,7 @@ def summary_block(summary: BatchSummary) -> dict[str, Json]:
 
 def prompt_line(prompt: Prompt) -> str:
     one = prompt.opportunity
-    return f"! {GATE_ID} {prompt.status}: {REASONS[one.kind]} Answer with pks_upsert, or decline {one.opportunity_id}."
+    return f"! {GATE_ID} {prompt.status}: {one.opportunity_id}; store it with pks_upsert or say why not"
 
 
 def summary_line(summary: BatchSummary) -> str:

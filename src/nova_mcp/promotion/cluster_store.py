@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection
 from sqlalchemy import text as sql
@@ -10,14 +11,13 @@ from sqlalchemy import text as sql
 from nova_mcp.journal.evidence import Seen
 from nova_mcp.promotion.clusters import cluster_key, cluster_of, day_of, first_day, with_observation
 from nova_mcp.promotion.model import DAY_MS, Cluster, ClusterDay, ClusterKey, Opportunity
-from nova_mcp.promotion.scoring import RECENCY_LIMIT, cluster_rank, from_cluster, ranked
+from nova_mcp.promotion.scoring import RECENCY_LIMIT, cluster_rank, from_cluster, ranked, recency
 from nova_mcp.storage.prepared import Prepared
 
 # What has not come together yet is found by nobody.
 NO_RANK: Final = -1.0
 # Clusters looked at again per step of the chore: a call that wants to write waits for one such step.
 STEP: Final = 200
-_PAGE: Final = 16
 
 # Both databases read the sentences below the same way.
 _TAKE: Final = Prepared(
@@ -127,68 +127,76 @@ def sessions_of(conn: Connection, key: ClusterKey, now_ms: int) -> int:
     return len({session for day in _read(conn, key, first_day(now_ms)) for session in day.sessions})
 
 
-_NEXT_RANK: Final = Prepared(
-    sql("SELECT rank FROM learning_cluster WHERE rank < :below AND rank >= 0 ORDER BY rank DESC LIMIT 1")
-)
-_NEXT_RANK_OF: Final = Prepared(
+# The newest of the highest rank below another one: a step of a search that passes over all others of that rank.
+_NEXT: Final = Prepared(
     sql(
-        "SELECT rank FROM learning_cluster WHERE host = :host AND rank < :below AND rank >= 0 "
-        "ORDER BY rank DESC LIMIT 1"
+        "SELECT host, key, rank, last_at_ms FROM learning_cluster WHERE rank = (SELECT rank FROM learning_cluster "
+        "WHERE rank < :below AND rank >= 0 ORDER BY rank DESC LIMIT 1) ORDER BY last_at_ms DESC LIMIT :most"
     )
 )
-_OF_RANK: Final = Prepared(
+_NEXT_OF: Final = Prepared(
     sql(
-        "SELECT host, key FROM learning_cluster WHERE rank = :rank AND last_at_ms >= :since "
-        "ORDER BY last_at_ms DESC LIMIT :page OFFSET :skip"
-    )
-)
-_OF_RANK_OF: Final = Prepared(
-    sql(
-        "SELECT host, key FROM learning_cluster WHERE host = :host AND rank = :rank AND last_at_ms >= :since "
-        "ORDER BY last_at_ms DESC LIMIT :page OFFSET :skip"
+        "SELECT host, key, rank, last_at_ms FROM learning_cluster WHERE host = :host AND rank = (SELECT rank "
+        "FROM learning_cluster WHERE host = :host AND rank < :below AND rank >= 0 ORDER BY rank DESC LIMIT 1) "
+        "ORDER BY last_at_ms DESC LIMIT :most"
     )
 )
 _HIGHEST: Final = 1e9
+# Ranks are put right once a day; until then no more than so many wrong ones are looked through.
+_MOST: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    key: ClusterKey
+    score: float
+    last_at_ms: int
 
 
 def best(conn: Connection, host: str | None, limit: int, now_ms: int) -> list[Opportunity]:
     """The best clusters of one site or of all, the best first.
 
+    A rank may promise more than is left by now, where old days no longer count; then more are looked at.
+    """
+    most = limit
+    while True:
+        promising = _promising(conn, host, most, now_ms)
+        found = ranked(_exact(conn, promising, now_ms), limit)
+        # What comes later promises no more than the last one, and is older where it promises as much.
+        settled = len(found) >= limit and found[-1].score >= promising[-1].score
+        if settled or len(promising) < most or most >= _MOST:
+            return list(found)
+        most *= 4
+
+
+def _promising(conn: Connection, host: str | None, most: int, now_ms: int) -> list[_Ranked]:
+    """The best by their ranks and ages alone.
+
     What a cluster earns by being recent is at most one point, ranks have two decimals, and of one rank the newest are
     the best: so at most about a hundred ranks are looked at, and of each no more than are wanted, however many there
     are.
     """
-    found: tuple[Opportunity, ...] = ()
-    below = _HIGHEST
-    while (rank := _rank_below(conn, host, below)) is not None:
-        if len(found) >= limit and rank + RECENCY_LIMIT < found[-1].score:
+    since, below = first_day(now_ms) * DAY_MS, _HIGHEST
+    found: list[_Ranked] = []
+    while (
+        rows := (_NEXT if host is None else _NEXT_OF).run(conn, {"host": host, "below": below, "most": most}).fetchall()
+    ):
+        below = rows[0][2]
+        if len(found) >= most and below + RECENCY_LIMIT < found[-1].score:
             break
-        found = ranked([*found, *_of_rank(conn, host, rank, limit, now_ms)], limit)
-        below = rank
-    return list(found)
+        fresh = [
+            _Ranked(ClusterKey(name, key), round(rank + recency(now_ms - at), 2), at)
+            for name, key, rank, at in rows
+            if at >= since
+        ]
+        found = sorted([*found, *fresh], key=lambda one: (-one.score, -one.last_at_ms, one.key))[:most]
+    return found
 
 
-def _rank_below(conn: Connection, host: str | None, below: float) -> float | None:
-    asked = _NEXT_RANK if host is None else _NEXT_RANK_OF
-    row = asked.run(conn, {"below": below, "host": host}).fetchone()
-    return None if row is None else float(row[0])
-
-
-def _of_rank(conn: Connection, host: str | None, rank: float, limit: int, now_ms: int) -> Iterator[Opportunity]:
-    """The newest of one rank; one that has lost since then some of what it was ranked by leaves room for another."""
-    asked = _OF_RANK if host is None else _OF_RANK_OF
-    values: dict[str, Any] = {"rank": rank, "host": host, "since": first_day(now_ms) * DAY_MS, "page": _PAGE}
-    full = skip = 0
-    while rows := asked.run(conn, values | {"skip": skip}).fetchall():
-        skip += _PAGE
-        for name, key in rows:
-            if (found := cluster(conn, ClusterKey(name, key), now_ms)) is None:
-                continue
-            known = is_known(conn, found.key)
-            full += cluster_rank(found, known=known) >= rank
-            yield from_cluster(found, now_ms, known=known)
-            if full >= limit:
-                return
+def _exact(conn: Connection, promising: Iterable[_Ranked], now_ms: int) -> Iterator[Opportunity]:
+    for one in promising:
+        if (found := cluster(conn, one.key, now_ms)) is not None:
+            yield from_cluster(found, now_ms, known=is_known(conn, one.key))
 
 
 # -- forgetting

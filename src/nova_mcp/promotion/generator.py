@@ -1,7 +1,7 @@
 """Finds what recurs: ranks patterns worth a look, and turns them into candidates."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlalchemy import Connection
@@ -24,6 +24,7 @@ from nova_mcp.storage.engine import Database
 
 # Entries of one degree of trouble that are looked at; more say nothing more to one who asks for twenty at most.
 _LOOKED_AT: Final = 64
+_DRIFTS: Final = frozenset({"silent_verify_drift", "active_failure_drift"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,15 @@ def planned(conn: Connection, scope: ScopeName, principal: str, limit: int, now_
 
 def suggestions(conn: Connection, scope: ScopeName | None, limit: int, now_ms: int) -> tuple[Opportunity, ...]:
     found = cluster_store.best(conn, scope, limit, now_ms)
-    return ranked([*found, *_drifting(conn, scope, found, limit, now_ms)], limit)
+    chosen = ranked([*found, *_drifting(conn, scope, found, limit, now_ms)], limit)
+    return tuple(_with_sessions(conn, one, now_ms) if one.dominant_kind in _DRIFTS else one for one in chosen)
+
+
+def _with_sessions(conn: Connection, one: Opportunity, now_ms: int) -> Opportunity:
+    """In how many sessions an entry was met is known by its cluster."""
+    return replace(
+        one, distinct_sessions=cluster_store.sessions_of(conn, ClusterKey(one.host, one.candidate_key), now_ms)
+    )
 
 
 def _drifting(
@@ -101,18 +110,18 @@ def _drifting(
 ) -> list[Opportunity]:
     if scope is not None:
         troubled = [one for one in store.entries(conn, scope) if one.slot == "current" and trouble(one.kept)]
-        return [item for one in troubled for item in drift_opportunities(standing_of(conn, one, now_ms))]
+        return [item for one in troubled for item in drift_opportunities(standing_of(one, now_ms))]
     items: list[Opportunity] = []
     for level in range(MOST_TROUBLE, 0, -1):
         best = ranked([*found, *items], limit)
         if len(best) >= limit and drift_limit(level - 1) < best[-1].score:
             break
         for one in store.in_trouble(conn, level, _LOOKED_AT):
-            items.extend(drift_opportunities(standing_of(conn, one, now_ms)))
+            items.extend(drift_opportunities(standing_of(one, now_ms)))
     return items
 
 
-def standing_of(conn: Connection, shelved: Shelved, now_ms: int) -> Standing:
+def standing_of(shelved: Shelved, now_ms: int) -> Standing:
     """An entry as far as drift is concerned."""
     kept, health = shelved.kept, shelved.kept.health
     seen = (health.last_success_at_ms, health.last_failure_at_ms, health.last_drift_at_ms, health.last_confirmed_at_ms)
@@ -125,6 +134,6 @@ def standing_of(conn: Connection, shelved: Shelved, now_ms: int) -> Standing:
         consecutive_failures=failures_in_row(kept),
         success_rate_30d=last_30_days(health, now_ms).rate,
         staleness=staleness(health, now_ms),
-        distinct_sessions=cluster_store.sessions_of(conn, ClusterKey(shelved.scope, shelved.stable_id), now_ms),
+        distinct_sessions=0,
         last_at_ms=max((at for at in seen if at is not None), default=kept.updated_at_ms),
     )

@@ -243,7 +243,7 @@ def _checked(shelved: Shelved, seen: SignalsSeen, found: Mapping[str, SelectorSe
         verdict,
         fits,
         resolves=lost is None,
-        lost=lost if verdict == "drift" else None,
+        lost=lost if verdict in ("drift", "gone") else None,
         instead=None if lost is None else _found_by(lost, found),
         moved=moved(entry, observed, seen.locale) if sighted else None,
         seen_first=_seen_first(entry, found) if fits.reached else {},

@@ -40,7 +40,7 @@ def total(parts: Parts) -> float:
 
 
 def cluster_parts(found: Cluster, now_ms: int, *, known: bool) -> Parts:
-    return (*_lasting_parts(found, known=known), ("recencyBonus", _recency(now_ms - found.last_at_ms)))
+    return (*_lasting_parts(found, known=known), ("recencyBonus", recency(now_ms - found.last_at_ms)))
 
 
 def cluster_rank(found: Cluster, *, known: bool) -> float:
@@ -68,7 +68,7 @@ def _drift_signal(found: Cluster, *, known: bool) -> float:
     return -0.5 if found.failures > found.successes else 0.0
 
 
-def _recency(age_ms: int) -> float:
+def recency(age_ms: int) -> float:
     return RECENCY_LIMIT if age_ms <= DAY_MS else 0.5 if age_ms <= 7 * DAY_MS else 0.0
 
 

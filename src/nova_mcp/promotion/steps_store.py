@@ -1,5 +1,6 @@
 """Keeps what happened to entries: every step while the entry's row is held, and where a replay begins."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -78,9 +79,11 @@ def marks(conn: Connection, entry_id: int, now_ms: int) -> tuple[Mark, ...]:
     with among them."""
     since = now_ms - LONGEST_LOOKBACK_MS
     rows = _MARKS.run(conn, {"entry": entry_id, "since": since, "most": MARKS_KEPT}).fetchall()
-    begin = snapshot(conn, entry_id)
-    first = () if begin is None else tuple(one for one in begin[1].marks if one.at_ms >= since)
-    return (*first, *(decoded(Observed, body).mark for (body,) in reversed(rows)))[-MARKS_KEPT:]
+    begin = _SNAPSHOT.run(conn, {"entry": entry_id}).fetchone()
+    # A mark has plain fields alone, and a review of a whole site reads thousands of them.
+    first = [] if begin is None else [Mark(**one) for one in json.loads(begin[1]).get("marks", ())]
+    later = (Mark(**json.loads(body)["mark"]) for (body,) in reversed(rows))
+    return (*(one for one in first if one.at_ms >= since), *later)[-MARKS_KEPT:]
 
 
 # -- snapshots

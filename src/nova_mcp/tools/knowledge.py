@@ -289,7 +289,7 @@ async def pks_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
         observed, locale = observed_signals(seen), request.locale or seen.locale
         if request.route is None:
             request = Request(request.device, request.locale, request.auth, route_of(page.url))
-        if (also := await keeper.met(scope, seen.vendors)) is not None:
+        if (also := keeper.met(scope, seen.vendors)) is not None:
             ctx.evidence.also.append(also)
     request = Request(request.device, locale, request.auth, request.route)
     ranking = keeper.match(known, observed, request, None if given is None else given.type)

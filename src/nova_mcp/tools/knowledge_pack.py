@@ -181,8 +181,10 @@ def parsed(row: str) -> Any:
         raise ValueError(f"it is not JSON: {error.msg} at character {error.colno}") from None
     if not _shallow(value, MAX_DEPTH):
         raise ValueError("it is nested too deeply")
-    if any(0xD800 <= ord(char) < 0xE000 for text in texts_in(value) for char in text):
-        raise ValueError("it holds half a character")
+    try:
+        "\n".join(texts_in(value)).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("it holds half a character") from None
     return value
 
 

@@ -52,8 +52,8 @@ async def checked(ctx: ToolContext, tab: Tab, scope: ScopeName, content: Content
     return check
 
 
-async def note_vendors(ctx: ToolContext, scope: ScopeName, check: PageCheck) -> None:
-    if not check.distrusted and (also := await ctx.learning.knowledge.met(scope, check.vendors)) is not None:
+def note_vendors(ctx: ToolContext, scope: ScopeName, check: PageCheck) -> None:
+    if not check.distrusted and (also := ctx.learning.knowledge.met(scope, check.vendors)) is not None:
         ctx.evidence.also.append(also)
 
 

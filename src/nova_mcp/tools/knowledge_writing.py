@@ -102,7 +102,7 @@ async def pks_upsert(ctx: ToolContext, p: UpsertParams) -> UpsertResult:
         return done
 
     deciding = decided(ctx, write)
-    await note_vendors(ctx, scope, check)
+    note_vendors(ctx, scope, check)
     left_out = [_LEFT_OUT] if has_prints(p.phenomenon) else []
 
     def answer() -> UpsertResult:

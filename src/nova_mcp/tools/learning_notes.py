@@ -14,6 +14,7 @@ from nova_mcp.browser.seen import SeenElement
 from nova_mcp.knowledge.model import Polarity
 from nova_mcp.knowledge.platforms import built_in
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.scopes import page_scope
 from nova_mcp.urls import normalize_url, route_key
 
 # A page that nothing led to was opened by its address.
@@ -45,7 +46,15 @@ def note_scene(ctx: ToolContext, scene: Scene) -> None:
         ctx.evidence.selector = layer.control
     if layer is not None:
         ctx.evidence.layers[layer.kind] = layer.root or ""
+        _note_platform(ctx, scene, layer)
     note_layers(ctx)
+
+
+def _note_platform(ctx: ToolContext, scene: Scene, layer: LayerAt) -> None:
+    """A platform that is met on a site for the first time leaves a candidate there."""
+    named, scope = _platforms().get(layer.platform or ""), page_scope(scene.tab)
+    if named is not None and scope is not None and (also := ctx.learning.knowledge.met(scope, (named,))) is not None:
+        ctx.evidence.also.append(also)
 
 
 def note_layers(ctx: ToolContext) -> None:

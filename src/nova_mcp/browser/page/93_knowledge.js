@@ -197,6 +197,26 @@ const classTokens = (el) => {
   return tokensOf(given.slice(0, 4000)).filter((token) => token !== "" && token.length <= PRINT.near).slice(0, PRINT.classes).map((token) => token.toWellFormed());
 };
 
+// What an element without a label shows: the name of an icon's class, of a drawing or of an image file, nothing else.
+const LETTER = /\p{L}/u;
+const PICTURES = "img,svg,use,i,span";
+const stemOf = (address) => (/^(?:data|blob):/i.test(address) ? "" : (/([^/?#]+?)(?:\.[a-z0-9]+)?(?:[?#].*)?$/i.exec(address)?.[1] ?? ""));
+const pictureName = (el) => {
+  const tag = localName(el);
+  if (tag === "img") return stemOf(attr(el, "src") ?? "");
+  if (tag === "use") return (attr(el, "href") ?? attr(el, "xlink:href") ?? "").split("#")[1] ?? "";
+  if (tag === "svg") return attr(el, "data-icon") ?? attr(el, "class") ?? "";
+  return firstElementIn(el) === null ? attr(el, "class") ?? "" : "";
+};
+const pictureOf = (el) => {
+  const found = elementAll(el, PICTURES);
+  for (let i = 0; i < Math.min(found.length, PRINT.neighbours); i += 1) {
+    const name = pictureName(found[i]);
+    if (name !== "" && name.length <= PRINT.near) return shortText(name, PRINT.near);
+  }
+  return "";
+};
+
 // Texts of neighbours are shared by the elements of one question, and so is the size of the page.
 const printTools = () => ({ near: new Map(), size: pageSize() });
 const printOf = (el, tools, role = roleOf(el)) => {
@@ -206,6 +226,7 @@ const printOf = (el, tools, role = roleOf(el)) => {
     tag: tagOf(el).slice(0, 40), type: typeOf(el), name: identifier(attr(el, "name")), text, href: ownPath(el),
     id: identifier(attr(el, "id")), testid: identifier(testidOf(el)?.[1] ?? null), role, aria: shortText(attr(el, "aria-label") ?? "", PRINT.label),
     classes: classTokens(el), near: neighboursOf(el, text, tools.near), shape: shapeOf(el), place: placeIn(el, tools.size),
+    picture: LETTER.test(text) ? "" : pictureOf(el),
   };
   return { print, held: name.held };
 };

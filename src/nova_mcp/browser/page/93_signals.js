@@ -29,7 +29,7 @@ const needsOf = (css) => {
   let needs = knownNeeds.get(css);
   if (needs === undefined) {
     if (knownNeeds.size > 3000) knownNeeds.clear();
-    knownNeeds.set(css, (needs = /^\s*(role|text)=/.test(css) ? null : neededBy(css)));
+    knownNeeds.set(css, (needs = neededBy(css)));
   }
   return needs;
 };
@@ -50,16 +50,24 @@ const classesIn = () => {
   return names;
 };
 
-// A selector by text is dear; on most pages its longest word occurs nowhere.
+// A selector by text or name is dear; on most pages its longest word occurs nowhere. A word that only a style sheet
+// writes is missed by this.
 const SPOKEN = ["aria-label", "title", "alt", "placeholder", "value", "label"];
 const makeMentioned = () => {
   let soup = null;
   const read = () => {
     const texts = [documentBody(DOC), ...rootsNow()].map((root) => (root === null ? "" : textContentOf(root).slice(0, SIGNAL.soup)));
     for (const name of SPOKEN) for (const value of valuesIn(name) ?? NONE) texts.push(value.slice(0, LONGEST_SOURCE));
-    return texts.join(BORDER).toLowerCase();
+    const all = texts.join(BORDER).toLowerCase();
+    const maybe = makeTriples(all);
+    return (word) => maybe(word) && all.includes(word);
   };
-  return (selector) => (soup ??= read()).includes(longestWord(squash(unquote(selector.trim().slice(5))[0]).toLowerCase()));
+  const wordOf = (text) => {
+    if (text.startsWith("text=")) return longestWord(squash(unquote(text.slice(5))[0]));
+    const found = /^role=\s*[a-z]+\s*\[\s*name\s*=\s*(["'].*["'])\s*\]$/i.exec(text);
+    return found === null ? "" : longestWord(squash(unquote(found[1])[0]));
+  };
+  return (text) => (soup ??= read())(wordOf(text).toLowerCase());
 };
 
 const makeOccurs = () => {
@@ -72,7 +80,7 @@ const makeOccurs = () => {
   // In documents of the old kind ids and classes are compared without case.
   const exact = compatMode(DOC) === "CSS1Compat";
   return (selector) => {
-    if (selector.trim().startsWith("text=")) return mentioned(selector);
+    if (/^\s*(role|text)=/.test(selector)) return mentioned(selector.trim());
     if (isPlainId(selector)) return byId(DOC, selector.slice(1)) !== null || !exact;
     const needs = exact ? needsOf(selector) : null;
     if (needs === null) return true;
@@ -151,11 +159,25 @@ const makeTriples = (text) => {
   };
 };
 
+// Nearly always none of the texts is there: all text in one string tells that without touching a single node. Null where
+// scripts and the like make that string too long.
+const textsThere = (texts) => {
+  const body = documentBody(DOC);
+  if (texts.length === 0 || body === null) return [];
+  const whole = [body, ...rootsNow()].map((root) => textContentOf(root)).join(BORDER);
+  if (whole.length > SIGNAL.soup) return null;
+  const packed = tight(foldedSign(whole));
+  const maybe = texts.length > 8 ? makeTriples(packed) : () => true;
+  return [...texts.keys()].filter((index) => {
+    const close = texts[index].replaceAll(" ", "");
+    return close !== "" && maybe(close) && packed.includes(close);
+  });
+};
+
 // A text holds when every piece of one place where it stands can be seen.
-const makeShows = (read, many) => {
+const makeShows = (read) => {
   const page = foldedSign(read.pieces.map(([, text]) => text).join(BORDER));
   const packed = tight(page);
-  const maybe = many ? makeTriples(packed) : () => true;
   const seen = new Map();
   const isSeen = (index) => {
     if (!seen.has(index)) {
@@ -173,7 +195,7 @@ const makeShows = (read, many) => {
   // The host has folded what is wanted already.
   return (wanted) => {
     const close = wanted.replaceAll(" ", "");
-    if (close === "" || !maybe(close) || !packed.includes(close)) return false;
+    if (close === "" || !packed.includes(close)) return false;
     let [times, from, border] = [0, 0, 0];
     for (const found of page.matchAll(signPattern(wanted))) {
       if ((times += 1) > SIGNAL.hits) break;
@@ -302,14 +324,15 @@ questions.knowledgeSignals = ({ dom = [], text = [], vendors = [], millis }) => 
     else if (one !== undefined && meantBy(one.list).visible) shown.push(index);
   });
   const texts = wantedText(text, SIGNAL.text);
-  const read = texts.length === 0 ? { whole: true } : textPieces(deadline);
-  const shows = texts.length === 0 ? null : makeShows(read, texts.length > 8);
+  const there = textsThere(texts) ?? [...texts.keys()];
+  const read = there.length === 0 ? { whole: true } : textPieces(deadline);
+  const shows = there.length === 0 ? null : makeShows(read);
   const hosts = scriptHosts();
-  const there = (vendor) => vendor.hosts.some((host) => servedBy(hosts, host)) || vendor.marks.some((css) => marksHold(css, occurs));
+  const isServed = (vendor) => vendor.hosts.some((host) => servedBy(hosts, host)) || vendor.marks.some((css) => marksHold(css, occurs));
   const root = documentElement(DOC);
   return {
-    dom: shown, unread, text: [...texts.keys()].filter((index) => shows(texts[index])),
-    vendors: [...vendors.slice(0, SIGNAL.vendors).keys()].filter((index) => there(vendors[index])), ...lyingOver(), whole: read.whole,
+    dom: shown, unread, text: there.filter((index) => shows(texts[index])),
+    vendors: [...vendors.slice(0, SIGNAL.vendors).keys()].filter((index) => isServed(vendors[index])), ...lyingOver(), whole: read.whole,
     lang: root === null ? "" : (attr(root, "lang") ?? "").slice(0, 35).toWellFormed(),
     frameworks: frameworksSeen(),
   };
