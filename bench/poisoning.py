@@ -1,0 +1,79 @@
+"""Who can put something wrong into what is known, and how many have to work together for it."""
+
+from dataclasses import dataclass
+
+import anyio
+
+from bench.learning_server import DAY_MS, LearningServer, learning_server
+from bench.poisoning_attacks import WAYS, Attack, Way
+from bench.poisoning_groups import GROUPS, MOST, Ridden, lowered, ridden, smallest
+from bench.poisoning_pages import PAGES
+from bench.practice_agent import new_agent
+from bench.practice_site import PracticeSite, practice_site
+from bench.tables import machine, show
+
+# What the gates promise: two sessions for ordinary entries, three for consent.
+EXPECTED = (2, 2, 3, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    name: str
+    calls: int
+    top: int
+    accepted: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    tried: list[Tried]
+    together: list[int | None]
+    ridden: list[Ridden]
+    lowered: int | None
+
+
+async def _alone(server: LearningServer, site: PracticeSite, number: int, name: str, way: Way) -> Tried:
+    """One user, one session, a site that nobody knows anything about."""
+    server.later(DAY_MS)
+    visit = site.begin()
+    async with server.client("mallory") as client:
+        agent = await new_agent(client, f"mallory-{number}")
+        one = Attack(name, server, site, agent, f"site{number}.localhost:{site.port}")
+        await way(one)
+        await agent.call("tab_close")
+    return Tried(name, one.calls, one.top, visit.did.count("accept"), tuple(one.reasons))
+
+
+async def run(*, long: bool = False) -> Found:
+    with practice_site({"first": PAGES, "second": PAGES}) as site:
+        async with learning_server() as server:
+            tried = [await _alone(server, site, number, name, way) for number, (name, way) in enumerate(WAYS)]
+            together = [await smallest(server, site, group, number) for number, group in enumerate(GROUPS)]
+            riders = [await ridden(server, site, known=known) for known in (False, True)]
+            return Found(tried, together, riders, await lowered(server, site))
+
+
+def _show_tried(tried: list[Tried]) -> int:
+    words = {-1: "nothing stored", 0: "0 candidate", 1: "1 shadow", 2: "2 ACTIVE"}
+    rows = [(one.name, one.calls, words[one.top], ", ".join(one.reasons[:5])) for one in tried]
+    show("One user, one session", ("attack", "calls", "highest level", "stopped by"), rows)
+    return sum(one.top == 2 for one in tried)
+
+
+def main(long: bool = False) -> int:
+    found = anyio.run(lambda: run(long=long))
+    print(machine())
+    bad = _show_tried(found.tried)
+    rows = [
+        (group.name, f"more than {MOST}" if least is None else least, expected)
+        for group, least, expected in zip(GROUPS, found.together, EXPECTED, strict=True)
+    ]
+    show("Together: with how many a planted entry becomes active", ("colluders", "smallest k", "promised"), rows)
+    bad += sum(least is not None and least < expected for least, expected in zip(found.together, EXPECTED, strict=True))
+    for one in found.ridden:
+        what = "BECAME ACTIVE" if one.revision_active else f"stayed at level {one.level}"
+        print(f"a step added to what everybody does ({one.name}): {what} after {one.honest_calls} honest calls")
+    bad += sum(one.revision_active for one in found.ridden)
+    print(f"calls of one session that bring an honest active entry down: {found.lowered or 'never'}\n")
+    return bad
