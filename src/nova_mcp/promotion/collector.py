@@ -18,6 +18,7 @@ from nova_mcp.promotion.counting import counts_for, mark_of
 from nova_mcp.promotion.folding import Observed, observed
 from nova_mcp.promotion.model import Lower, Mark
 from nova_mcp.promotion.standing import entry_of, with_entry
+from nova_mcp.promotion.whole import weighed
 
 
 def bind(conn: Connection, record: CallRecord, host: str) -> Bound | None:
@@ -51,7 +52,7 @@ def learn(conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> None:
         for shelved in found:
             about = [one for one in told[stable_id] if shelved in spoken_of(found, one.observation.selector_norm)]
             if about:
-                witnessed(conn, shelved, [mark_of(one) for one in about])
+                witnessed(conn, shelved, [weighed(shelved.kept, mark_of(one), event.tool_name) for one in about])
 
 
 def spoken_of(found: Sequence[Shelved], selector: str | None) -> Sequence[Shelved]:
