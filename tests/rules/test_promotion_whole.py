@@ -25,14 +25,13 @@ SIGN_IN = entry(Action("type", "#user", value_source="agent_supplied"), Action("
 
 
 def test_the_same_control_pressed_again_is_one_and_waiting_is_none():
-    assert [controls(one) for one in (entry(), ONE, TWO, KEY, SIGN_IN, hint())] == [0, 1, 2, 2, 2, 0]
+    assert [controls(one.content) for one in (entry(), ONE, TWO, KEY, SIGN_IN)] == [0, 1, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
     ("kept", "tool", "kind", "expected"),
     [
         (ONE, CLICK, "action_success", True),
-        (hint(), CLICK, "action_success", True),
         (TWO, CLICK, "action_success", False),
         (TWO, CLICK, "tob_verified", False),
         (TWO, "nova.telemetry_report", "telemetry_confirmed", False),
@@ -45,10 +44,14 @@ def test_the_same_control_pressed_again_is_one_and_waiting_is_none():
     ],
 )
 def test_several_steps_are_proven_only_together(kept, tool, kind, expected):
-    assert speaks_for(kept, tool, kind) is expected
+    assert speaks_for(kept.content, tool, kind) is expected
     assert weighed(kept, replace(MARK, kind=kind), tool).outcome == int(expected)
 
 
 def test_what_speaks_against_an_entry_speaks_against_it_from_any_step():
     bad = replace(MARK, kind="action_failure", outcome=-1)
     assert weighed(TWO, bad, CLICK) == bad
+
+
+def test_a_rule_for_reading_has_no_steps():
+    assert weighed(hint(), MARK, CLICK) == MARK

@@ -139,6 +139,16 @@ def test_a_newer_revision_with_a_step_more_does_not_live_on_the_old_ones_success
     assert [{mark.outcome for mark in site.marks(which)} for which in (one, newer)] == [{1}, {0}]
 
 
+def test_what_proves_all_steps_counts_right_after_a_single_one(site):
+    steps = (Action("type", "#user", value_source="agent_supplied", value_name="user"), Action("click", "#go"))
+    one = phenomenon(type="login_wall")
+    put = added(site.db, replace(one, content=replace(one.content, playbook=Playbook("custom", steps))))
+    site.call(NOW, selector="#user", tool_name="nova.type_selector")
+    site.call(NOW + 5_000, tool_name="nova.guarded_login")
+    assert [mark.outcome for mark in site.marks(put) if mark.kind == "action_success"] == [0, 1]
+    assert site.entry().kept.health.successes == 1
+
+
 def test_reading_through_a_control_binds_nothing(site):
     put = added(site.db, phenomenon())
     site.call(NOW, effect="read", tool_name="nova.get_text")

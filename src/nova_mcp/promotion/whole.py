@@ -8,31 +8,30 @@ from typing import Final
 
 from nova_mcp.browser.elements import normalize_selector
 from nova_mcp.journal.evidence import ObservationKind
-from nova_mcp.knowledge.model import DomainHint, Phenomenon
+from nova_mcp.knowledge.model import Content, DomainHint, Phenomenon
 from nova_mcp.promotion.model import Mark
 
 _APPLY: Final = "phenomenon_apply"
 _SIGN_IN: Final = "guarded_login"
 
 
-def controls(kept: Phenomenon | DomainHint) -> int:
+def controls(content: Content) -> int:
     """How many controls an entry acts through; the same one pressed again is one."""
-    if isinstance(kept, DomainHint) or kept.content.playbook is None:
-        return 0
-    acting = (one for one in kept.content.playbook.actions if one.mutates)
+    actions = () if content.playbook is None else content.playbook.actions
+    acting = (one for one in actions if one.mutates)
     return len({normalize_selector(one.selector or f"{one.kind} {one.key}") for one in acting})
 
 
-def speaks_for(kept: Phenomenon | DomainHint, tool_name: str, kind: ObservationKind) -> bool:
+def speaks_for(content: Content, tool_name: str, kind: ObservationKind) -> bool:
     """A playbook that was run has done every step; a layer that is gone and a sign-in are judged as a whole."""
-    if isinstance(kept, DomainHint) or controls(kept) < 2 or kind == "blocker_dismissed":
+    if controls(content) < 2 or kind == "blocker_dismissed":
         return True
     name = tool_name.removeprefix("nova.")
-    return name == _APPLY or (name == _SIGN_IN and kept.content.type == "login_wall")
+    return name == _APPLY or (name == _SIGN_IN and content.type == "login_wall")
 
 
 def weighed(kept: Phenomenon | DomainHint, mark: Mark, tool_name: str) -> Mark:
     """The mark as it counts for this entry: one step that worked shows that the thing is there, and no more."""
-    if mark.outcome <= 0 or speaks_for(kept, tool_name, mark.kind):
+    if mark.outcome <= 0 or isinstance(kept, DomainHint) or speaks_for(kept.content, tool_name, mark.kind):
         return mark
     return replace(mark, outcome=0)
