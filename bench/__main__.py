@@ -20,6 +20,8 @@ NAMES = (
     "repair",
     "promotion",
     "knowledge",
+    "repeat_visits",
+    "poisoning",
 )
 
 

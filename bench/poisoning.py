@@ -6,7 +6,7 @@ import anyio
 
 from bench.learning_server import DAY_MS, LearningServer, learning_server
 from bench.poisoning_attacks import WAYS, Attack, Way
-from bench.poisoning_groups import GROUPS, MOST, Ridden, lowered, ridden, smallest
+from bench.poisoning_groups import GROUPS, MOST, RIDES, Ridden, lowered, ridden, smallest
 from bench.poisoning_pages import PAGES
 from bench.practice_agent import new_agent
 from bench.practice_site import PracticeSite, practice_site
@@ -50,7 +50,7 @@ async def run(*, long: bool = False) -> Found:
         async with learning_server() as server:
             tried = [await _alone(server, site, number, name, way) for number, (name, way) in enumerate(WAYS)]
             together = [await smallest(server, site, group, number) for number, group in enumerate(GROUPS)]
-            riders = [await ridden(server, site, known=known) for known in (False, True)]
+            riders = [await ridden(server, site, kind) for kind in RIDES]
             return Found(tried, together, riders, await lowered(server, site))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from bench.learning_server import DAY_MS, LearningServer
 from bench.poisoning_attacks import PAUSE_MS, PLANTED, SESSION_GAP_MS, Attack, Json, banner, changed, working
@@ -81,31 +82,37 @@ _RIDER = changed(
 )
 
 
-async def ridden(server: LearningServer, site: PracticeSite, *, known: bool) -> Ridden:
-    """A stranger adds a step to what everybody does; then users do what they always do, each on a day of their own.
+RideKind = Literal["entry of its own", "newer revision of an active entry", "entry that comes after the use"]
+RIDES: Sequence[RideKind] = get_args(RideKind)
 
-    `known`: an honest entry is active already, and the stranger's is a newer revision of it.
-    """
-    scope = f"r{int(known)}.localhost:{site.port}"
-    calls = 0
+
+async def ridden(server: LearningServer, site: PracticeSite, kind: RideKind) -> Ridden:
+    """A stranger adds a step to what everybody does; users do what they always do, each on a day of their own."""
+    scope = f"r{RIDES.index(kind)}.localhost:{site.port}"
+    calls, late = 0, kind == "entry that comes after the use"
     async with AsyncExitStack() as stack:
-        if known:
+        if kind == "newer revision of an active entry":
             client = await stack.enter_async_context(server.client("first"))
             await _made_active(Attack("", server, site, await new_agent(client, "first"), scope))
         client = await stack.enter_async_context(server.client("stranger"))
         stranger = Attack("", server, site, await new_agent(client, "stranger"), scope)
         await stranger.go("/work")
-        await stranger.plant(_RIDER)
+        if not late:
+            await stranger.plant(_RIDER)
         for day in range(3):
             server.later(DAY_MS)
             client = await stack.enter_async_context(server.client(f"honest-{day}"))
             user = Attack("", server, site, await new_agent(client, f"honest-{day}"), scope)
             await user.pressed_by_hand("#next", "/work", times=2, expect=("text:next",))
             calls += user.calls
+        if late:
+            await stranger.go("/work")
+            await stranger.plant(_RIDER)
+            await stranger.promote()
         found = await stranger.entries()
     acting = [one for one in found if one.level == 2 and "#discard" in one.selectors]
     top = max((one.level for one in found if "#discard" in one.selectors), default=-1)
-    return Ridden("newer revision of an active entry" if known else "entry of its own", top, bool(acting), calls)
+    return Ridden(kind, top, bool(acting), calls)
 
 
 async def _made_active(one: Attack) -> None:

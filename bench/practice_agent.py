@@ -123,13 +123,19 @@ class Agent:
             }
         else:
             expect = {"expect": list(part.expect)} if last and part.expect else {}
-            told = await self.call("click_selector", selector=found.selector, **expect)
+            told = await self._pressed(found, part, expect if last else {}, last=last)
             step = {"action": "click", "selector": found.selector}
         if not told.get("ok"):
             raise Stuck(f"{wish.label}: {told.get('reasonCode')} {told.get('message')}")
         if (told.get("effect") or {}).get("channels", ()) and "navigation" in told["effect"]["channels"]:
             self.seen, self.rev = [], None
         return step
+
+    async def _pressed(self, found: Shown, part: Part, expect: Mapping[str, Any], *, last: bool) -> dict[str, Any]:
+        """Signing in has a tool of its own, which takes what is filled in already."""
+        if last and part.type == "login_wall":
+            return await self.call("guarded_login", **expect)
+        return await self.call("click_selector", selector=found.selector, **expect)
 
     async def _refuse_consent(self) -> dict[str, Any]:
         told = await self.call("dismiss_blockers")

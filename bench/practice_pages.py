@@ -165,6 +165,13 @@ def _club(second: bool) -> str:
     )
 
 
+_IN = _main(
+    "Club",
+    '<p>Signed in as Ada</p><button type=button id=me aria-label="Account menu" data-k=me>Ada</button>'
+    '<a id=out href="/club/out" data-k=out>Sign out</a>',
+)
+
+
 def _profile(save: str) -> str:
     return _main(
         "Profile",
@@ -242,6 +249,7 @@ def _design(*, second: bool) -> dict[str, str]:
         "/library/hits": _HITS,
         "/account": _account(second),
         "/club": _club(second),
+        "/club/in/done": _IN,
         "/profile": _profile("Apply changes" if second else "Keep it"),
         "/setup": _setup(second),
         "/shop": _main("Shop", _SHELVES),

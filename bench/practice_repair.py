@@ -106,12 +106,18 @@ async def _patched(
     else:
         found.abstained += 1
     found.by_hand += 1
+    await _done_before(agent, task, part)
     steps[:] = await agent.by_hand(part, task, task.renamed)
     await agent.arrive(f"http://{visits.scope}{task.path}")
-    for before in task.parts[: task.parts.index(part)]:
-        await agent.by_hand(before, task, task.renamed)
+    await agent.look()
+    await _done_before(agent, task, part)
     await _patch(visits, agent, task, part, steps)
     return False
+
+
+async def _done_before(agent: Agent, task: Task, part: Part) -> None:
+    for one in task.parts[: task.parts.index(part)]:
+        await agent.by_hand(one, task, task.renamed)
 
 
 async def _patch(visits: Visits, agent: Agent, task: Task, part: Part, steps: Steps) -> None:

@@ -78,7 +78,7 @@ def test_a_hint_comes_back_as_it_was_put_in(db):
 def test_selectors_lead_to_the_entries_that_act_through_them(db):
     put = db.write_sync(store.add, HERE, phenomenon(), Birth())
     (owner,) = db.read_sync(store.owners, HERE, "#cmp > button.no")
-    assert (owner.entry_id, owner.deprecated, owner.routes) == (put.entry_id, False, ("feed", "in/*"))
+    assert (owner.entry_id, owner.deprecated, owner.content.context.routes) == (put.entry_id, False, ("feed", "in/*"))
     assert db.read_sync(store.owners, HERE, "#cmp") == []
     assert db.read_sync(store.owners, "other.example", "#no") == []
     db.write_sync(store.save, replace(put, kept=replace(put.kept, deprecated_reason="gone")), visible=True)

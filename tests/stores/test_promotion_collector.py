@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import ScopeName
+from nova_mcp.knowledge.model import Action, Playbook, ScopeName
 from nova_mcp.knowledge.store import Birth
 from nova_mcp.observation.model import CallOutcome, Checked, Signals
 from nova_mcp.promotion import event_store
@@ -112,6 +112,41 @@ def test_both_revisions_that_act_through_a_control_are_meant_and_a_new_control_s
     assert [len(site.marks(one)) for one in (old, new)] == [2, 4]
     site.call(NOW + 2 * HOUR_MS)
     assert [len(site.marks(one)) for one in (old, new)] == [4, 4]
+
+
+def test_a_step_added_to_what_everybody_does_is_not_proven_by_everybody(site):
+    """Neither by what was seen before it came, nor by what came later."""
+    for number in range(3):
+        site.call(NOW + number * HOUR_MS)
+    one = phenomenon()
+    rider = Playbook("custom", (Action("click", "#go"), Action("click", "#discard")))
+    ridden = replace(one, content=replace(one.content, playbook=rider), created_at_ms=NOW + 3 * HOUR_MS)
+    alone = added(site.db, replace(ridden, stable_id="banner"))
+    for number in range(3, 6):
+        site.call(NOW + number * HOUR_MS)
+    marks = site.marks(alone)
+    assert {mark.outcome for mark in marks} == {0}
+    assert len({mark.call_id for mark in marks}) == 6
+    assert site.entry().kept.health.successes == 0
+
+
+def test_a_newer_revision_with_a_step_more_does_not_live_on_the_old_ones_success(site):
+    one = added(site.db, phenomenon(level=2))
+    rider = Playbook("custom", (Action("click", "#go"), Action("click", "#discard")))
+    ridden = replace(one.kept, content=replace(one.kept.content, playbook=rider), level=1, revision=2)
+    newer = added(site.db, ridden, Birth(slot="pending"))
+    site.call(NOW)
+    assert [{mark.outcome for mark in site.marks(which)} for which in (one, newer)] == [{1}, {0}]
+
+
+def test_what_proves_all_steps_counts_right_after_a_single_one(site):
+    steps = (Action("type", "#user", value_source="agent_supplied", value_name="user"), Action("click", "#go"))
+    one = phenomenon(type="login_wall")
+    put = added(site.db, replace(one, content=replace(one.content, playbook=Playbook("custom", steps))))
+    site.call(NOW, selector="#user", tool_name="nova.type_selector")
+    site.call(NOW + 5_000, tool_name="nova.guarded_login")
+    assert [mark.outcome for mark in site.marks(put) if mark.kind == "action_success"] == [0, 1]
+    assert site.entry().kept.health.successes == 1
 
 
 def test_reading_through_a_control_binds_nothing(site):

@@ -30,9 +30,10 @@ from nova_mcp.observation.recorder import Also
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The entry that an action speaks about; none when several may be meant."""
+    """The entry that an action speaks about; none when several may be meant. `one_step` when it takes others too."""
 
     stable_id: str | None
+    one_step: bool = False
 
 
 class Binding(Protocol):
@@ -123,7 +124,12 @@ def _attributed(conn: Connection, record: CallRecord, bind: Binding | None) -> C
     found = bind(conn, record, host)
     if found is None:
         return record
-    named = replace(record.signals, target_stable_id=found.stable_id, ambiguous_selector=found.stable_id is None)
+    named = replace(
+        record.signals,
+        target_stable_id=found.stable_id,
+        ambiguous_selector=found.stable_id is None,
+        one_step=found.one_step,
+    )
     return replace(record, signals=named)
 
 

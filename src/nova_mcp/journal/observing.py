@@ -228,6 +228,9 @@ def _action(record: CallRecord) -> Iterator[Observation]:
     if not record.outcome.action_dispatched or record.signals.label == "none":
         return
     match verdict_of(record):
+        case "success" if record.signals.one_step:
+            # Were it more than a sighting, it would stand in the way of what proves all the steps a moment later.
+            yield _touching(record, Observation("action_success", 0))
         case "success":
             yield _touching(record, Observation("action_success", 1))
             if record.signals.target_stable_id is not None:

@@ -65,7 +65,7 @@ class SelectorOwner:
     entry_id: int
     stable_id: StableId
     deprecated: bool
-    routes: tuple[str, ...]
+    content: Content
 
 
 # -- scopes
@@ -345,7 +345,7 @@ def owners(conn: Connection, scope: str, selector: str) -> list[SelectorOwner]:
     """The entries of a scope that act through a selector, given in its one spelling."""
     rows = _OWNERS.run(conn, {"scope": scope, "selector": selector}).fetchall()
     return [
-        SelectorOwner(number, StableId(name), reason is not None, decoded(Content, content).context.routes)
+        SelectorOwner(number, StableId(name), reason is not None, decoded(Content, content))
         for number, name, reason, content in rows
     ]
 

@@ -106,7 +106,8 @@ class Signals:
 
     `label` is what an action taught, `contract` what its contract came to. `refused` means that Nova itself said no,
     `scripted` that an agent's own script had changed the document, `ambiguous_selector` that several entries act
-    through the control, so that nobody can say which of them this was.
+    through the control, so that nobody can say which of them this was, `one_step` that the entry has others, which this
+    action says nothing of.
 
     What an acting call shows of its page: `came_from` is the route of the document before this one, `page_state` how
     the page was built when it was last looked at, `layer` the kind of layer that the control stood in, `polarity` what
@@ -138,6 +139,7 @@ class Signals:
     # Host and target of what a report speaks about; the tab may have gone elsewhere since.
     reported_at: tuple[str, str] | None = None
     ambiguous_selector: bool = False
+    one_step: bool = False
     checks: tuple[Checked, ...] = ()
     # Filled in the transaction of the record and read once that is committed: the way back to the answer.
     learned: list[Learned] = field(default_factory=list, compare=False)

@@ -18,6 +18,7 @@ from nova_mcp.promotion.counting import counts_for, mark_of
 from nova_mcp.promotion.folding import Observed, observed
 from nova_mcp.promotion.model import Lower, Mark
 from nova_mcp.promotion.standing import entry_of, with_entry
+from nova_mcp.promotion.whole import speaks_for, weighed
 
 
 def bind(conn: Connection, record: CallRecord, host: str) -> Bound | None:
@@ -27,11 +28,15 @@ def bind(conn: Connection, record: CallRecord, host: str) -> Bound | None:
     if not owners:
         return None
     route = route_of(page_of(record).url or "")
-    here = [one for one in owners if any_covers(one.routes, route)]
+    here = [one for one in owners if any_covers(one.content.context.routes, route)]
     for retired in (False, True):
-        names = {one.stable_id for one in here if one.deprecated is retired}
+        meant = [one for one in here if one.deprecated is retired]
+        names = {one.stable_id for one in meant}
+        if len(names) > 1:
+            return Bound(None)
         if names:
-            return Bound(names.pop() if len(names) == 1 else None)
+            whole = any(speaks_for(one.content, record.tool_name, "action_success") for one in meant)
+            return Bound(names.pop(), one_step=not whole)
     return None
 
 
@@ -51,7 +56,7 @@ def learn(conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> None:
         for shelved in found:
             about = [one for one in told[stable_id] if shelved in spoken_of(found, one.observation.selector_norm)]
             if about:
-                witnessed(conn, shelved, [mark_of(one) for one in about])
+                witnessed(conn, shelved, [weighed(shelved.kept, mark_of(one), event.tool_name) for one in about])
 
 
 def spoken_of(found: Sequence[Shelved], selector: str | None) -> Sequence[Shelved]:

@@ -13,6 +13,7 @@ from nova_mcp.knowledge.routes import any_covers, restricts, route_of
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.promotion.counting import LONGEST_LOOKBACK_MS, source_of
 from nova_mcp.promotion.model import Mark
+from nova_mcp.promotion.whole import weighed
 from nova_mcp.storage.prepared import Prepared
 
 # Of each control; gates ask for far fewer.
@@ -42,7 +43,7 @@ def inherited(conn: Connection, shelved: Shelved) -> tuple[Mark, ...]:
         values = {"host": shelved.scope, "key": key, "since": since, "most": MOST}
         for row in _UNCLAIMED.run(conn, values).fetchall():
             if _fits(routes, row[8]):
-                found[row[0]] = _mark(row)
+                found[row[0]] = weighed(kept, _mark(row), row[7])
     return tuple(found[number] for number in sorted(found))
 
 

@@ -75,7 +75,8 @@ def remedy(gate: Gate, counts: EvidenceCounts, now_ms: int) -> str:
         case "support":
             return f"Meet it {missing} more time(s) on the page; repeats within half a minute count once."
         case "success_support" | "successes":
-            return f"{missing} more verified success(es): act with a contract, so that the page proves the result."
+            told = f"{missing} more verified success(es): act with a contract, so that the page proves the result."
+            return f"{told} Several steps are proven only together, by nova.phenomenon_apply."
         case "success_sessions":
             return f"Successes in {missing} more session(s); one starts after half an hour without work on the site."
         case "confidence" | "evidence_score":

@@ -13,12 +13,12 @@ from nova_mcp.promotion.revalidator import DEFAULT_LIMIT, MAX_LIMIT, EntryCheck,
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE
 from nova_mcp.tools.scopes import page_scope, parsed_scope
-from nova_mcp.tools.spec import Part, Result, Targeted, tool
+from nova_mcp.tools.spec import Part, Result, TargetParams, tool
 
 BUNDLES: Final = ("pks_learning",)
 
 
-class RevalidateParams(Targeted):
+class RevalidateParams(TargetParams):
     target_id: str = Field(min_length=1, max_length=64, pattern=PRINTABLE)
     scope: str | None = Field(None, max_length=2048, pattern=PRINTABLE, description="host or URL; the tab's own")
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
