@@ -23,7 +23,7 @@ from nova_mcp.knowledge.drift import (
     telemetry_of,
 )
 from nova_mcp.knowledge.fingerprints import Match, match
-from nova_mcp.knowledge.live import observed_signals, print_of, wanted_of
+from nova_mcp.knowledge.live import observed_signals, page_elements, print_of, wanted_of
 from nova_mcp.knowledge.model import Action, ElementPrint, Phenomenon, Platform, ScopeName
 from nova_mcp.knowledge.page_check import harmless
 from nova_mcp.knowledge.repair import Abstain, PageElement, Repair, repair
@@ -155,7 +155,7 @@ class Revalidator:
     async def _repaired(self, tab: Tab, checks: Sequence[EntryCheck]) -> list[EntryCheck]:
         """A suggestion for each selector that is lost; a page that can't be read any more gets none."""
         try:
-            page = [PageElement(one.node, print_of(one.seen), one.selector) for one in await elements(tab)]
+            page = page_elements(await elements(tab))
         except NovaError:
             return list(checks)
         return [await self._suggested(one, page) for one in checks]
