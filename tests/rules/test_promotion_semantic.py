@@ -16,7 +16,6 @@ from nova_mcp.promotion.semantic import (
     Written,
     answered,
     detected,
-    holds_back,
     left,
     resolved,
     resolved_by,
@@ -167,15 +166,6 @@ def test_a_prompt_leaves_empty_what_only_the_agent_can_say(kind):
     }
     assert wish["playbook"]["actions"] == actions[kind]
     assert len(prompt_line(Prompt(one, "prompted")).splitlines()) == 1
-
-
-def test_mere_selectors_wait_while_a_prompt_is_open():
-    one = asked(seen=BANNER).opportunities[0]
-    closed = resolved(one, "unsafe", NOW)
-    assert isinstance(closed, Resolution)
-    assert holds_back([one], SITE)
-    assert not holds_back([one], "https://other.test")
-    assert not holds_back([closed.opportunity], SITE)
 
 
 # -- candidates of Nova's own

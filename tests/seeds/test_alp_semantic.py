@@ -10,7 +10,6 @@ from place_kit import DAY, Place, phenomenon
 from nova_mcp.observation.model import CallRecord
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.promotion import opportunity_store
-from nova_mcp.promotion.prompter import open_on
 from nova_mcp.promotion.semantic import SemanticOpportunity
 from nova_mcp.promotion.tables import semantic_opportunity
 
@@ -214,7 +213,7 @@ async def test_a_site_that_is_still_open_in_another_tab_is_not_left(place: Place
 )
 async def test_each_verdict_closes_it_and_it_is_not_asked_again(place: Place, verdict: str, state: str) -> None:
     prompt = await asked(place)
-    assert await place.server.nova._db.read(open_on, "local", place.origin)
+    assert await place.server.nova._db.read(opportunity_store.has_open, "local", place.scope)
     told = await resolve(place, prompt["opportunityId"], verdict, reason="seen to it")
     assert told == {
         "ok": True,
@@ -227,7 +226,7 @@ async def test_each_verdict_closes_it_and_it_is_not_asked_again(place: Place, ve
         "fr1CandidatesSuperseded": 0,
     }
     assert told["resolvedAtUtc"].endswith("Z")
-    assert not await place.server.nova._db.read(open_on, "local", place.origin)
+    assert not await place.server.nova._db.read(opportunity_store.has_open, "local", place.scope)
     await place.go("/consent")
     assert PROMPT not in await place.call("dismiss_blockers")
     again = await resolve(place, prompt["opportunityId"], "defer")

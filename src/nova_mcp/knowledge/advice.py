@@ -184,12 +184,6 @@ def warning_of(scope: ScopeName, one: Phenomenon, now_ms: int) -> HealthWarning 
     return None
 
 
-def health_warnings(scope: ScopeName, entries: Iterable[Phenomenon], now_ms: int) -> tuple[HealthWarning, ...]:
-    """Doubts about active entries, gravest first."""
-    found = (warning_of(scope, one, now_ms) for one in entries if one.may_guide)
-    return gravest(one for one in found if one is not None)
-
-
 def gravest(found: Iterable[HealthWarning]) -> tuple[HealthWarning, ...]:
     ranked = sorted(found, key=lambda one: (_WARNING_RANK[one.state], one.phenomenon_id))
     return tuple(ranked[:MAX_WARNINGS])

@@ -68,10 +68,6 @@ class NotApplied:
 
     problem: Problem
 
-    @property
-    def counts_as_failure(self) -> bool:
-        return False
-
 
 @dataclass(frozen=True, slots=True)
 class Go:

@@ -97,13 +97,6 @@ def health_outcome(verdict: Verdict) -> HealthOutcome:
             return "not_applicable"
 
 
-def first_choices(phenomenon: Phenomenon) -> tuple[str, ...]:
-    """The selectors that have to resolve; fallbacks don't count."""
-    playbook = phenomenon.content.playbook
-    actions = () if playbook is None else playbook.actions
-    return tuple(dict.fromkeys(one.selector for one in actions if one.selector is not None))
-
-
 def reachable_now(phenomenon: Phenomenon) -> tuple[Action, ...]:
     """The actions whose elements must be there before anything was done: typing brings nothing new about, so all up to
     the first that does. What comes behind it may not have been built yet, which says nothing."""

@@ -98,7 +98,6 @@ class Repair:
     candidate: PageElement
     selector: str
     confidence: float
-    assessment: Assessment
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +345,7 @@ def decide(found: Assessment | None, min_confidence: float = MIN_CONFIDENCE) -> 
         return Abstain("no_unique_selector", found)
     if found.confidence < min_confidence:
         return Abstain("unsure", found)
-    return Repair(found.candidate, found.selector, found.confidence, found)
+    return Repair(found.candidate, found.selector, found.confidence)
 
 
 def repair(

@@ -144,12 +144,6 @@ def entries(conn: Connection, scope: ScopeName) -> list[Shelved]:
     return [_shelved(row) for row in rows]
 
 
-def entries_of(conn: Connection, names: Sequence[ScopeName]) -> list[Shelved]:
-    found = select(knowledge_entry).where(knowledge_entry.c.scope.in_(names))
-    rows = conn.execute(found.order_by(knowledge_entry.c.scope, knowledge_entry.c.stable_id)).mappings()
-    return [_shelved(row) for row in rows]
-
-
 _NAMED: Final = (
     select(knowledge_entry)
     .where(knowledge_entry.c.scope == bindparam("at"), knowledge_entry.c.stable_id == bindparam("name"))

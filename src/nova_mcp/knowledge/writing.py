@@ -274,14 +274,3 @@ def deprecation_problem(kept: Phenomenon | DomainHint, now_ms: int) -> Problem |
 
 def deprecated(phenomenon: Phenomenon, reason: str, now_ms: int) -> Phenomenon:
     return replace(phenomenon, deprecated_reason=" ".join(reason.split())[:500], updated_at_ms=now_ms)
-
-
-def readers_see_change(before: Entry | None, after: Entry) -> bool:
-    """Whether a scope's `contentRev` moves: counters and sightings alone don't change what is known."""
-    if before is None:
-        return True
-
-    def shown(one: Phenomenon | None) -> tuple[object, ...]:
-        return () if one is None else (one.content, one.level, one.deprecated_reason, one.revision)
-
-    return (shown(before.current), shown(before.pending)) != (shown(after.current), shown(after.pending))

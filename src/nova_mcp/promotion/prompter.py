@@ -39,11 +39,6 @@ REMEMBERED: Final = 4_000
 SUPERSEDED: Final = "superseded by an agent's answer"
 
 
-def open_on(conn: Connection, principal: str, origin: str) -> bool:
-    """Whether that principal still owes an answer about a site: candidates made of a mere selector wait for it."""
-    return store.has_open(conn, principal, site_of(origin))
-
-
 def written_of(scope: ScopeName, content: Content) -> Written:
     """A stored entry as it may answer a prompt."""
     signals = content.fingerprint.signals

@@ -267,8 +267,3 @@ def left(
     waiting = tuple(one for one in held if one.origin == origin and one.is_open and one.asked)
     rested = tuple(replace(one, state="prompted", asked=False, ignored=0) if one in waiting else one for one in held)
     return rested, BatchSummary(origin, waiting) if waiting else None
-
-
-def holds_back(held: Iterable[SemanticOpportunity], origin: str) -> bool:
-    """Whether candidates made of a mere selector have to wait."""
-    return any(one.is_open and one.origin == origin for one in held)
