@@ -15,11 +15,11 @@ from nova_mcp.knowledge.model import (
     Context,
     DomainHint,
     ElementPrint,
-    Entry,
     Fingerprint,
     Health,
     Phenomenon,
     Playbook,
+    Revisions,
     Signal,
     VerifyStep,
 )
@@ -63,7 +63,7 @@ def content(playbook=PRESS, *, kind="modal", print_=PRINT, context=None):
 
 
 def entry(level=1, *, retired=None, health=None, body=None, **more):
-    return Entry(
+    return Revisions(
         Phenomenon(
             "p", body or content(), level, 1, 1, deprecated_reason=retired, health=health or Health(attempts=7), **more
         )

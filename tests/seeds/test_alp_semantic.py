@@ -9,7 +9,7 @@ from place_kit import DAY, Place, phenomenon
 
 from nova_mcp.observation.model import CallRecord
 from nova_mcp.observation.reader import EventFilter, events
-from nova_mcp.promotion import opportunity_store
+from nova_mcp.promotion import semantic_store
 from nova_mcp.promotion.semantic import SemanticOpportunity
 from nova_mcp.promotion.tables import semantic_opportunity
 
@@ -63,7 +63,7 @@ async def last_resolution(place: Place) -> CallRecord:
 
 
 async def stored(place: Place, opportunity_id: str) -> SemanticOpportunity | None:
-    return await place.server.nova._db.write(opportunity_store.find, "local", opportunity_id)
+    return await place.server.nova._db.write(semantic_store.find, "local", opportunity_id)
 
 
 # -- what raises a question
@@ -213,7 +213,7 @@ async def test_a_site_that_is_still_open_in_another_tab_is_not_left(place: Place
 )
 async def test_each_verdict_closes_it_and_it_is_not_asked_again(place: Place, verdict: str, state: str) -> None:
     prompt = await asked(place)
-    assert await place.server.nova._db.read(opportunity_store.has_open, "local", place.scope)
+    assert await place.server.nova._db.read(semantic_store.has_open, "local", place.scope)
     told = await resolve(place, prompt["opportunityId"], verdict, reason="seen to it")
     assert told == {
         "ok": True,
@@ -226,7 +226,7 @@ async def test_each_verdict_closes_it_and_it_is_not_asked_again(place: Place, ve
         "fr1CandidatesSuperseded": 0,
     }
     assert told["resolvedAtUtc"].endswith("Z")
-    assert not await place.server.nova._db.read(opportunity_store.has_open, "local", place.scope)
+    assert not await place.server.nova._db.read(semantic_store.has_open, "local", place.scope)
     await place.go("/consent")
     assert PROMPT not in await place.call("dismiss_blockers")
     again = await resolve(place, prompt["opportunityId"], "defer")
@@ -289,7 +289,7 @@ async def test_what_another_was_asked_is_unknown(place: Place) -> None:
     mine = await stored(place, prompt["opportunityId"])
     assert mine is not None
     theirs = SemanticOpportunity("sem:login_wall:x:y", "login_wall", place.origin, "y", 0.8, 1)
-    await place.server.nova._db.write(opportunity_store.save, "somebody", theirs, 1)
+    await place.server.nova._db.write(semantic_store.save, "somebody", theirs, 1)
     for unknown in ("sem:login_wall:x:y", "sem:consent_cmp:nowhere:0", "x"):
         told = await resolve(place, unknown, "unsafe")
         assert (told["ok"], told["errorCode"], told["reasonCode"]) == (False, -32004, "learn.opportunity_not_found")

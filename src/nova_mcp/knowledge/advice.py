@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeVar
 from nova_mcp.errors import Fix
 from nova_mcp.knowledge.applying import brought
 from nova_mcp.knowledge.drift import GATE
-from nova_mcp.knowledge.fingerprints import Sighting, match, sighting
+from nova_mcp.knowledge.fingerprints import PageSignals, match, page_signals
 from nova_mcp.knowledge.health import last_30_days, staleness, state
 from nova_mcp.knowledge.model import (
     SHADOW,
@@ -222,7 +222,7 @@ class Present:
 
 
 def present(entries: Sequence[Phenomenon], question: Question) -> Present:
-    observed = question.observed if isinstance(question.observed, Sighting) else sighting(question.observed)
+    observed = question.observed if isinstance(question.observed, PageSignals) else page_signals(question.observed)
     question = replace(question, observed=observed)
     # Of a long list most belongs to other pages.
     likely = [one for one in entries if any(map(observed.holds, one.content.fingerprint.signals))]

@@ -16,9 +16,9 @@ from nova_mcp.knowledge.page_check import harmless
 from nova_mcp.knowledge.ranking import Request, context_fit
 from nova_mcp.knowledge.routes import route_of
 from nova_mcp.knowledge.store import Shelved
-from nova_mcp.promotion.sightings import Sighting, Sightings
+from nova_mcp.promotion.sightings import EntrySighting, Sightings
 from nova_mcp.tools.acts import ACT_MS, ACTING_GATES, wish_of
-from nova_mcp.tools.applied import (
+from nova_mcp.tools.applying_answer import (
     ApplyResult,
     Sight,
     about,
@@ -33,8 +33,8 @@ from nova_mcp.tools.applied import (
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE, ContractParams
 from nova_mcp.tools.guarding import CallGuard
-from nova_mcp.tools.playbook import Declined, Entry, Guards, Inputs, NotThisElement, Running, refuse_killed
-from nova_mcp.tools.proving import Proof, window_ms
+from nova_mcp.tools.applying_steps import Declined, StepsOf, Guards, Inputs, NotThisElement, Running, refuse_killed
+from nova_mcp.tools.applying_proof import Proof, window_ms
 from nova_mcp.tools.scopes import page_scope, parsed_scope
 from nova_mcp.tools.spec import TargetParams, tool
 
@@ -141,7 +141,7 @@ async def _sighted(ctx: ToolContext, shelved: Shelved) -> Sight:
     if not found.reached:
         return Sight(shelved, found, Sightings(shelved.scope))
     far = moved(entry, observed, seen.locale)
-    noted = Sightings(shelved.scope, (Sighting(shelved, far),))
+    noted = Sightings(shelved.scope, (EntrySighting(shelved, far),))
     ctx.evidence.also.append(noted.also)
     debt = after_sighting(entry.drift_debt, far)
     return Sight(replace(shelved, kept=replace(entry, drift_debt=debt)), found, noted)
@@ -170,7 +170,7 @@ async def _applied(ctx: ToolContext, p: ApplyParams, sight: Sight, planned: Plan
     guards = Guards(ctx, CallGuard(ctx, wish_of(p)), acting[-1] if acting else -1)
     inputs = Inputs(p.values, began + p.timeout_ms)
     unseen = frozenset(entry.unconfirmed) if planned.trial else frozenset[str]()
-    run = Running(ctx, planned, Entry(entry.content.type, unseen), guards, inputs)
+    run = Running(ctx, planned, StepsOf(entry.content.type, unseen), guards, inputs)
     policy: PlaybookPolicy = "custom" if entry.content.playbook is None else entry.content.playbook.policy
     (noted,) = sight.noted.entries
     async with ctx.tab.watch() as window:

@@ -9,7 +9,7 @@ from nova_mcp.errors import InvalidParams, Precondition
 from nova_mcp.knowledge.drift import Telemetry, Verdict
 from nova_mcp.knowledge.model import ScopeName
 from nova_mcp.observation.model import Signals
-from nova_mcp.promotion.revalidator import DEFAULT_LIMIT, MAX_LIMIT, EntryCheck, Revalidation, Skipped, Suggestion
+from nova_mcp.promotion.revalidator import DEFAULT_LIMIT, MAX_LIMIT, EntryCheck, Revalidation, UnrecordedBecause, Suggestion
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE
 from nova_mcp.tools.scopes import page_scope, parsed_scope
@@ -47,7 +47,7 @@ class RevalidateRow(Part):
     repair_candidate: RepairCandidate | None
     telemetry_outcome: Telemetry | None
     telemetry_recorded: bool
-    telemetry_skipped_reason: Skipped | None
+    telemetry_skipped_reason: UnrecordedBecause | None
     telemetry_error: str | None = None
 
 
