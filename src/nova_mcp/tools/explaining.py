@@ -13,7 +13,8 @@ from nova_mcp.promotion.model import TransitionKind
 from nova_mcp.promotion.standing import entry_of
 from nova_mcp.promotion.wording import number
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.promoting import NO_ZERO, EntryId, GatePart, ScopeText
+from nova_mcp.tools.groups import PRINTABLE
+from nova_mcp.tools.promoting import EntryId, GatePart, ScopeText
 from nova_mcp.tools.scopes import parsed_scope
 from nova_mcp.tools.spec import AgentParams, Part, Result, tool
 
@@ -24,7 +25,7 @@ _ALIASES: Final = {"stable_id": "stableId", "observed_signals": "observedSignals
 class ExplainParams(AgentParams):
     scope: ScopeText
     stable_id: EntryId
-    observed_signals: list[Annotated[str, Field(min_length=1, max_length=512, pattern=NO_ZERO)]] | None = Field(
+    observed_signals: list[Annotated[str, Field(min_length=1, max_length=512, pattern=PRINTABLE)]] | None = Field(
         None, max_length=MAX_SIGNALS, description="kind:match, or a bare match of any kind"
     )
 
