@@ -171,6 +171,7 @@ async def test_gates_are_looked_at_between_calls_at_most_every_half_hour(place: 
 
 
 async def test_entries_are_looked_for_on_the_page_at_most_every_six_hours(place: Place) -> None:
+    await settled(place)
     await place.put(phenomenon("menu", "#menu", selector="#order"), phenomenon("gone", "#nowhere", type="custom"))
     place.later(6 * MINUTE)
     await place.go("/menu")
@@ -191,6 +192,7 @@ async def test_entries_are_looked_for_on_the_page_at_most_every_six_hours(place:
 
 
 async def test_a_tab_that_somebody_works_in_is_left_alone_and_the_turn_stays_free(place: Place) -> None:
+    await settled(place)
     await place.put(phenomenon("menu", "#menu", selector="#order"))
     await place.go("/menu")
     await settled(place)
