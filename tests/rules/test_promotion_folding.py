@@ -24,7 +24,7 @@ from nova_mcp.promotion.folding import (
     revised,
 )
 from nova_mcp.promotion.model import DAY_MS, RULES_VERSION, Entry, Mark
-from promotion_marks import claim, drift, failure, reported, seen, success, written
+from promotion_kit import claim, drift, failure, reported, seen, success, written
 
 HOUR = 3_600_000
 NOW = 100 * DAY_MS

@@ -20,7 +20,7 @@ from nova_mcp.server.manifest import load_manifest
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.explaining import ExplainParams
 from nova_mcp.tools.promoting import FeedbackParams, PromoteParams
-from promotion_entries import hint, phenomenon
+from promotion_kit import hint, phenomenon
 
 PAGE = """<!doctype html><title>Desk</title><main><h1>Desk</h1>
 <button id=show type=button onclick="{}">Show</button><p id=out></p></main>"""

@@ -15,7 +15,7 @@ from nova_mcp.promotion import semantic_store
 from nova_mcp.promotion.model import DAY_MS
 from nova_mcp.promotion.prompter import Prompter, written_of
 from nova_mcp.promotion.semantic import AlreadyResolved, Moment, Resolution
-from promotion_entries import added, phenomenon
+from promotion_kit import added, phenomenon
 
 NOW = 100 * DAY_MS
 ORIGIN = "https://shop.test"
