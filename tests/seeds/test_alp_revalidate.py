@@ -38,6 +38,8 @@ PAGES = {
     "/wizard-renamed": _wizard("<button id=forward name=next class=primary>Next</button>"),
     "/wizard-delete": _wizard("<button id=go class=danger>Delete account</button>"),
     "/wizard-doubtful": _wizard("<button class=primary>Next</button><button class=primary>Next</button>"),
+    "/wizard-unlabelled": _wizard("<button id=go></button><button id=stop>Stop</button>"),
+    "/wizard-unlabelled-renamed": _wizard("<button id=forward></button><button id=stop>Stop</button>"),
     "/wizard-half": _page("<section class=guide><h2>Another step</h2></section>"),
     "/form": _page("<form id=f><input id=name name=name><button id=send type=button>Send</button></form>"),
 }
@@ -154,6 +156,16 @@ async def test_what_stood_around_the_element_helps_to_find_it_again(place: Place
     await place.visit("/wizard-renamed")
     alone = only(await place.revalidate())["repairCandidate"]
     assert alone["selector"] is not None
+
+
+async def test_a_control_that_says_nothing_is_known_by_its_place_between_others(place: Place, server: Server) -> None:
+    await place.visit("/wizard-unlabelled")
+    shelved = await place.learn(WIZARD)
+    around = [print_of(one.seen) for one in await elements(server.tab(place.tab))]
+    await server.nova._db.write(store.keep_surroundings, shelved.entry_id, around, server.clock.now_ms())
+    await place.visit("/wizard-unlabelled-renamed")
+    found = only(await place.revalidate())["repairCandidate"]
+    assert (found["selector"], found["abstained"]) == ("#forward", None)
 
 
 async def test_half_a_fingerprint_is_drift(place: Place) -> None:
