@@ -20,8 +20,8 @@ from nova_mcp.knowledge.model import (
     ValueSource,
     VerifyStep,
 )
+from nova_mcp.knowledge.print_similarity import TELLING, Likeness, excludes, likeness
 from nova_mcp.knowledge.refusing import UNREAD
-from nova_mcp.knowledge.similarity import TELLING, Likeness, excludes, likeness
 
 DEFAULT_STEPS: Final = 10
 LOOKS_SAME: Final = 0.50
@@ -67,10 +67,6 @@ class NotApplied:
     """Nothing was touched; a situation that isn't there is no failure of the entry."""
 
     problem: Problem
-
-    @property
-    def counts_as_failure(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StepsOf:
     """What the steps have to know of the entry they belong to; `unseen` are selectors that are tried for the first
     time."""
 
@@ -85,7 +85,7 @@ class Entry:
 class StepGuard:
     """Looks once more at the very element before input reaches it, then leaves it to the guard that fits the step."""
 
-    def __init__(self, ctx: ToolContext, step: Step, entry: Entry, inner: "Guards") -> None:
+    def __init__(self, ctx: ToolContext, step: Step, entry: StepsOf, inner: "Guards") -> None:
         self._ctx = ctx
         self._step = step
         self._entry = entry
@@ -168,7 +168,7 @@ class Running:
 
     ctx: ToolContext
     plan: Plan
-    entry: Entry
+    entry: StepsOf
     guards: Guards
     inputs: Inputs
     results: list[StepResult] = field(default_factory=list)
