@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -161,14 +162,18 @@ def _fill(db: Database, have: int, size: int) -> None:
 
 # -- measuring
 
+Act = Callable[[int], object]
 
-def _timed(act: Callable[[int], object], rounds: int = ROUNDS) -> float:
-    timings = []
+
+def _timed(acts: list[Act], rounds: int) -> list[float]:
+    """The median of each; they take turns, so that whatever else the machine does falls on all of them alike."""
+    timings: list[list[float]] = [[] for _ in acts]
     for number in range(rounds + 10):
-        started = time.perf_counter()
-        act(number)
-        timings.append((time.perf_counter() - started) * 1000)
-    return statistics.median(timings[10:])
+        for act, found in zip(acts, timings, strict=True):
+            started = time.perf_counter()
+            act(number)
+            found.append((time.perf_counter() - started) * 1000)
+    return [statistics.median(found[10:]) for found in timings]
 
 
 def _click(server_id: str, number: int, site: ScopeName) -> CallRecord:
@@ -189,7 +194,7 @@ def _click(server_id: str, number: int, site: ScopeName) -> CallRecord:
     )
 
 
-def _measured(db: Database, size: int) -> dict[str, float]:
+def _acts(db: Database, size: int) -> dict[str, Act]:
     draw = random.Random(size)
     keeper = KnowledgeKeeper(db, system_ports().clock, steps_store)
     observed = (Observed("#entry3", "dom"), Observed("Offer 3", "text"))
@@ -215,26 +220,25 @@ def _measured(db: Database, size: int) -> dict[str, float]:
         db.write_sync(write)
 
     return {
-        "learn_suggest, every site": _timed(lambda _: db.read_sync(suggestions, None, 20, NOW_MS)),
-        "learn_suggest, one site": _timed(lambda _: db.read_sync(suggestions, site(), 20, NOW_MS)),
-        "pks_match, nothing kept in mind": _timed(match),
-        "learn_generate, the plan": _timed(lambda _: db.read_sync(planned, site(), "local", 5, NOW_MS)),
-        "one call recorded and learned from": _timed(record, 3 * ROUNDS),
+        "learn_suggest, every site": lambda _: db.read_sync(suggestions, None, 20, NOW_MS),
+        "learn_suggest, one site": lambda _: db.read_sync(suggestions, site(), 20, NOW_MS),
+        "pks_match, nothing kept in mind": match,
+        "learn_generate, the plan": lambda _: db.read_sync(planned, site(), "local", 5, NOW_MS),
+        "one call recorded and learned from": record,
     }
 
 
-def _series(label: str, url: str, sizes: tuple[int, ...]) -> list[list[Any]]:
-    found: dict[str, list[float]] = {}
-    have = 0
-    with Database.open(url) as db:
-        for size in sizes:
+def _series(urls: list[str], sizes: tuple[int, ...]) -> list[list[Any]]:
+    with ExitStack() as stack:
+        acts = []
+        for url, size in zip(urls, sizes, strict=True):
+            db = stack.enter_context(Database.open(url))
             begun = time.perf_counter()
-            _fill(db, have, size)
-            have = size
-            print(f"{label}: {size:,} entries laid down in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
-            for what, took in _measured(db, size).items():
-                found.setdefault(what, []).append(took)
-    return [[f"{label}: {what}", *took, took[-1] / took[0]] for what, took in found.items()]
+            _fill(db, 0, size)
+            print(f"{size:,} entries laid down in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
+            acts.append(_acts(db, size))
+        found = {what: _timed([one[what] for one in acts], ROUNDS) for what in acts[0]}
+    return [[what, *took, took[-1] / took[0]] for what, took in found.items()]
 
 
 def main(*, long: bool) -> int:
@@ -242,9 +246,14 @@ def main(*, long: bool) -> int:
     sizes = LONG_SIZES if long else SIZES
     rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        rows += _series("SQLite", f"sqlite:///{folder}/nova.db", sizes)
+        rows += _told("SQLite", [f"sqlite:///{folder}/nova{size}.db" for size in sizes], sizes)
     with private_cluster("shared_buffers = 256MB\nmax_wal_size = 4GB\n") as cluster:
-        rows += _series("PostgreSQL", cluster.fresh_database(), sizes)
-    columns = ["median ms", *(f"{size:,} / {size * PER_ENTRY:,}" for size in sizes), f"last / first (aim <= {AIM:g})"]
-    show("Knowledge as it grows (entries / observations)", columns, rows)
+        rows += _told("PostgreSQL", [cluster.fresh_database() for _ in sizes], sizes)
     return int(any(row[-1] > AIM for row in rows))
+
+
+def _told(label: str, urls: list[str], sizes: tuple[int, ...]) -> list[list[Any]]:
+    rows = _series(urls, sizes)
+    columns = ["median ms", *(f"{size:,} / {size * PER_ENTRY:,}" for size in sizes), f"last / first (aim <= {AIM:g})"]
+    show(f"Knowledge as it grows, {label} (entries / observations)", columns, rows)
+    return rows

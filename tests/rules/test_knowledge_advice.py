@@ -296,7 +296,10 @@ def test_only_shadow_and_active_entries_whose_situation_holds_are_present():
     ("tool", "step"),
     [
         ("nova.click_selector", {"action": "click", "selector": "#buy"}),
-        ("nova.type_selector", {"action": "type", "valueSource": "agent_supplied", "selector": "#buy"}),
+        (
+            "nova.type_selector",
+            {"action": "type", "valueSource": "agent_supplied", "valueName": "text", "selector": "#buy"},
+        ),
         ("nova.choose_option", None),
     ],
 )

@@ -121,7 +121,7 @@ def noted(
 
 _STEPS: Final[dict[str, dict[str, Json]]] = {
     "nova.click_selector": {"action": "click"},
-    "nova.type_selector": {"action": "type", "valueSource": "agent_supplied"},
+    "nova.type_selector": {"action": "type", "valueSource": "agent_supplied", "valueName": "text"},
 }
 
 

@@ -96,7 +96,10 @@ def _raise(conn: Connection, record: CallRecord, found: AutoLearn, kind: ActionK
 
 
 def _proposal(scope: ScopeName, found: AutoLearn, kind: ActionKind) -> Proposal:
-    action = Action(kind, found.selector, value_source="agent_supplied" if kind == "type" else None)
+    action = Action(kind, found.selector)
+    if kind == "type":
+        # What was typed is nobody's to keep; whoever uses the entry brings a text of their own.
+        action = replace(action, value_source="agent_supplied", value_name="text")
     signs = Fingerprint((Signal("dom", found.selector),))
     stable_id = StableId(found.stable_id)
     return Proposal(

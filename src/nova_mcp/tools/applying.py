@@ -38,7 +38,7 @@ from nova_mcp.tools.proving import Proof, window_ms
 from nova_mcp.tools.scopes import page_scope, parsed_scope
 from nova_mcp.tools.spec import TargetParams, tool
 
-BUNDLES: Final = ("pks_learning", "browser_automation")
+BUNDLES: Final = ("pks_learning",)
 MOST_VALUES: Final = 20
 
 Value = Annotated[str, Field(max_length=100_000)]
