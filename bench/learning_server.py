@@ -53,6 +53,7 @@ async def learning_server() -> AsyncIterator[LearningServer]:
     clock = MovedClock()
     with tempfile.TemporaryDirectory() as folder:
         told = {"data_dir": Path(folder), "tools": "all", "receipts": {"pictures": False}}
+        told["enable_eval"] = True
         # Days pass between two calls here; the browser stays for them.
         told["browser"] = {"idle_release_s": 365 * DAY_MS}
         settings = Settings.model_validate(told)

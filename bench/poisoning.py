@@ -21,7 +21,6 @@ class Tried:
     name: str
     calls: int
     top: int
-    accepted: int
     reasons: tuple[str, ...]
 
 
@@ -36,13 +35,13 @@ class Found:
 async def _alone(server: LearningServer, site: PracticeSite, number: int, name: str, way: Way) -> Tried:
     """One user, one session, a site that nobody knows anything about."""
     server.later(DAY_MS)
-    visit = site.begin()
+    site.begin()
     async with server.client("mallory") as client:
         agent = await new_agent(client, f"mallory-{number}")
         one = Attack(name, server, site, agent, f"site{number}.localhost:{site.port}")
         await way(one)
         await agent.call("tab_close")
-    return Tried(name, one.calls, one.top, visit.did.count("accept"), tuple(one.reasons))
+    return Tried(name, one.calls, one.top, tuple(one.reasons))
 
 
 async def run(*, long: bool = False) -> Found:
@@ -75,5 +74,5 @@ def main(long: bool = False) -> int:
         what = "BECAME ACTIVE" if one.revision_active else f"stayed at level {one.level}"
         print(f"a step added to what everybody does ({one.name}): {what} after {one.honest_calls} honest calls")
     bad += sum(one.revision_active for one in found.ridden)
-    print(f"calls of one session that bring an honest active entry down: {found.lowered or 'never'}\n")
+    print(f"calls of one session that bring an honest active entry down: {found.lowered or 'no number of them'}\n")
     return bad

@@ -121,6 +121,8 @@ async def _made_active(one: Attack) -> None:
     for _ in range(2):
         await one.tried("next", times=2)
         one.server.later(SESSION_GAP_MS)
+    if await one.level() != 2:
+        raise RuntimeError(f"the honest entry did not become active: {one.reasons}")
 
 
 async def lowered(server: LearningServer, site: PracticeSite) -> int | None:
@@ -130,11 +132,9 @@ async def lowered(server: LearningServer, site: PracticeSite) -> int | None:
         await _made_active(Attack("", server, site, await new_agent(client, "first"), scope))
     async with server.client("stranger") as client:
         one = Attack("", server, site, await new_agent(client, "stranger"), scope)
-        if await one.level() != 2:
-            return None
         for _ in range(MOST):
             await one.go("/work")
-            await one.call("click_selector", selector="#next", expect=["text:never to be seen"])
+            await one.call("click_selector", selector="#next", expect=["text:never to be seen", "!text:next"])
             if await one.level() < 2:
                 return one.calls
             server.later(PAUSE_MS)

@@ -19,6 +19,7 @@ _ROLES = {
 _NEEDED = re.compile(r" with values (.+)\.$")
 # Tools that speak of a site and not of a tab.
 _OF_SITES = {"pks_upsert", "pks_patch", "pks_get", "pks_list", "pks_deprecate", "learn_promote", "explain"}
+_OF_SITES |= {"learn_generate", "learn_suggest", "learn_feedback", "pks_upsert_hint"}
 
 
 class Stuck(Exception):

@@ -1,6 +1,6 @@
 """After the redesign: what is lost is looked for, patched, proven by use on other days, and active again."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,8 +40,9 @@ def meaning(selector: str, design: Design, task: Task) -> str | None:
     return {name: meant for html in own for name, meant in controls(html).items()}.get(selector.removeprefix("#"))
 
 
-async def repaired(visits: Visits, records: Sequence[Record]) -> list[Repaired]:
-    found = [await _mended(visits, record) for record in records]
+async def repaired(visits: Visits, records: Sequence[Record], refused: Container[Task]) -> list[Repaired]:
+    """`refused` are the tasks whose entries could not be applied any more."""
+    found = [await _mended(visits, record, refused=record.task in refused) for record in records]
     for day in range(1, DAYS + 1):
         visits.server.later(DAY_MS)
         for _ in range(2):
@@ -59,7 +60,7 @@ async def repaired(visits: Visits, records: Sequence[Record]) -> list[Repaired]:
     return found
 
 
-async def _mended(visits: Visits, record: Record) -> Repaired:
+async def _mended(visits: Visits, record: Record, *, refused: bool) -> Repaired:
     task, found = record.task, Repaired(record.task)
     for part, learned in zip(task.parts, record.steps, strict=True):
         steps = [dict(step) for step in learned]
@@ -67,6 +68,8 @@ async def _mended(visits: Visits, record: Record) -> Repaired:
             visits.server.later(PAUSE_MS)
             if await _round(visits, found, part, steps):
                 break
+    if refused and not found.right + found.by_hand:
+        await _redone(visits, found, task.parts[-1])
     return found
 
 
@@ -113,6 +116,14 @@ async def _patched(
     await _done_before(agent, task, part)
     await _patch(visits, agent, task, part, steps)
     return False
+
+
+async def _redone(visits: Visits, found: Repaired, part: Part) -> None:
+    """What was refused although everything that can be seen at first is as it was: a later step has changed."""
+    agent, visit, _ = await visits.arrived(found.task)
+    await _patched(visits, agent, found, part, [], None)
+    found.abstained -= 1
+    await visits.left(agent, found.task, visit)
 
 
 async def _done_before(agent: Agent, task: Task, part: Part) -> None:

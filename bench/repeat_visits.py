@@ -57,7 +57,8 @@ async def run(tasks: Sequence[Task] = TASKS, *, most_swaps: int | None = SWAPS) 
             site.design = "second"
             server.later(DAY_MS)
             changed = [(task, await visits.insisted(task)) for task in tasks]
-            return records, tried, changed, await repaired(visits, records)
+            refused = [task for task, one in changed if not one.right]
+            return records, tried, changed, await repaired(visits, records, refused)
 
 
 def _show_saved(records: Sequence[Record]) -> float:

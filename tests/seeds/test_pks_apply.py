@@ -61,6 +61,10 @@ PAGES = {
         "<form id=f action=/order method=post><label>Name <input id=name name=name></label>"
         "<label>Code <input id=code name=code type=password></label><button id=send>Send order</button></form>"
     ),
+    "/form-swapped": _page(
+        "<form id=f action=/order method=post><input id=name type=checkbox><label for=name>Gift wrap</label>"
+        "<label>Name <input id=who name=name></label><button id=send>Send order</button></form>"
+    ),
     "/steps": _wizard(
         "<button id=go onclick=\"document.getElementById('two').hidden=false\">Next</button>"
         "<button id=two hidden onclick=\"go('finish')\">Finish</button>"
@@ -355,6 +359,17 @@ async def test_a_value_that_is_missing_is_asked_for(place: Place, source: Any) -
     await learned(place, replace(FORM, actions=(action,)), "/form")
     told = refused(await place.apply(values={"other": "x"}), "pks.value_required")
     assert '"name"' in told["message"]
+
+
+async def test_a_field_that_has_become_something_else_is_told_as_that_and_counts_against_the_entry(
+    place: Place,
+) -> None:
+    await learned(place, replace(FORM, actions=FORM.actions[:1], verify=()), "/form")
+    await place.go("/form-swapped")
+    told = failed(await place.apply(values={"name": "Ada"}), -32003, "pks.element_changed")
+    assert told["actionDispatched"] is False
+    assert [row["severity"] for row in await place.observed("selector_drift")] == [2]
+    assert (await place.entry()).level == 1
 
 
 @pytest.mark.parametrize("policy", ["ignore", "warn", "dismiss"])

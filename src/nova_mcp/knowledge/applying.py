@@ -195,12 +195,20 @@ def _says_what_it_should(action: Action, control: ControlFacts) -> bool:
     return action.polarity in ("reject", "manage") and label_for(control, "consent") == action.polarity
 
 
+def another_element(step: Step, seen: ElementPrint) -> Problem | None:
+    """A step that acts meets the element it was learned on, or nothing."""
+    action = step.action
+    if not action.mutates or action.element is None or still_looks_like(action.element, seen) is not None:
+        return None
+    told = f"Step {step.index + 1} would meet another element than the one it was learned on."
+    return Problem("pks.element_changed", told)
+
+
 def before_step(step: Step, target: LiveTarget, kind: PhenomenonType, *, has_contract: bool) -> Problem | None:
     """The last look before a step touches the page; None when it may."""
     action = step.action
-    if action.element is not None and still_looks_like(action.element, target.seen) is None:
-        told = f"Step {step.index + 1} would meet another element than the one it was learned on."
-        return Problem("pks.element_changed", told)
+    if (problem := another_element(step, target.seen)) is not None:
+        return problem
     decides = kind == "consent_cmp" or action.polarity is not None
     if decides and label_for(target.control, "consent") == "accept":
         return Problem("pks.accept_refused", "This control gives consent; Nova never does.")

@@ -18,7 +18,7 @@ from nova_mcp.browser.secret_entry import SecretGuard
 from nova_mcp.browser.steady import navigating
 from nova_mcp.browser.text_entry import Text, type_text
 from nova_mcp.errors import Killed, NovaError, Precondition
-from nova_mcp.knowledge.applying import Go, LiveTarget, Plan, Step, Stop, before_step, choose
+from nova_mcp.knowledge.applying import Go, LiveTarget, Plan, Step, Stop, another_element, before_step, choose
 from nova_mcp.knowledge.live import print_of
 from nova_mcp.knowledge.model import ElementPrint, PhenomenonType, Problem
 from nova_mcp.observation.model import Json
@@ -250,7 +250,8 @@ class Running:
         )
 
     async def _found(self, step: Step) -> Go:
-        """The selector that names one element, once it does."""
+        """The selector that names one element, once it does and looks as it was learned. What can't be pressed or typed
+        into because it is another thing altogether is told as that, and counts as that."""
         self._require_time(step)
         clock, began = self.ctx.ports.clock, self.ctx.ports.clock.monotonic_ms()
         patience = max(PATIENCE_MS, step.action.wait_ms) if step.action.kind == "wait" else PATIENCE_MS
@@ -258,6 +259,13 @@ class Running:
             seen = await look(self.ctx.tab, step.selectors) if step.selectors else {}
             found = choose(step, {selector: one.matches for selector, one in seen.items() if not one.unread})
             waited = clock.monotonic_ms() - began
+            if (
+                isinstance(found, Go)
+                and found.selector is not None
+                and (shown := seen[found.selector].seen) is not None
+            ):
+                if (problem := another_element(step, print_of(shown))) is not None:
+                    found, patience = Stop(problem), FIRST_CHOICE_MS
             if isinstance(found, Go) and (not found.used_fallback or waited >= FIRST_CHOICE_MS):
                 return found
             if isinstance(found, Stop) and waited >= patience:
