@@ -99,6 +99,10 @@ def _plain(escaped: re.Match[str]) -> str:
     return chr(number) if number < 0x110000 else ""
 
 
+def hides_something(text: str) -> bool:
+    return _HIDING.search(text) is not None
+
+
 def holds_secret(text: str, *, selector: bool = False) -> str | None:
     """What a text looks like that nobody should keep, without repeating it."""
     found = sensitive_text(text)
@@ -163,7 +167,7 @@ def _text_problems(content: Content) -> Iterator[Problem]:
             yield Problem("pks.script_content", "Script is never stored, in any field.", where)
         elif (found := holds_secret(text, selector=selector)) is not None:
             yield Problem("pks.secret_like", f"It looks like {found}; name a value source instead.", where)
-        elif _HIDING.search(text) is not None:
+        elif hides_something(text):
             yield Problem("invalid_params", "It holds characters that nobody would see.", where)
         elif len(text) > (SELECTOR_CHARS if selector else MATCH_CHARS):
             yield Problem("invalid_params", "This text is too long to be kept.", where)
@@ -345,7 +349,7 @@ def check_hint(hint: DomainHint) -> tuple[Problem, ...]:
     for selector in (*hint.selectors, *(value for _, value in hint.extract)):
         if holds_script(selector):
             problems.append(Problem("pks.script_content", "Script is never stored, in any field.", "domainHint"))
-        elif _HIDING.search(selector) is not None:
+        elif hides_something(selector):
             problems.append(Problem("invalid_params", "It holds characters that nobody would see.", "domainHint"))
         elif holds_secret(selector, selector=True) is not None or len(selector) > SELECTOR_CHARS:
             problems.append(Problem("pks.secret_like", "This is no selector to keep.", "domainHint"))
