@@ -20,7 +20,7 @@ from nova_mcp.knowledge.model import (
     ValueSource,
     VerifyStep,
 )
-from nova_mcp.knowledge.print_similarity import TELLING, Likeness, excludes, likeness
+from nova_mcp.knowledge.print_similarity import TELLING, Likeness, excludes, family, likeness
 from nova_mcp.knowledge.refusing import UNREAD
 
 DEFAULT_STEPS: Final = 10
@@ -188,6 +188,11 @@ def still_looks_like(learned: ElementPrint, seen: ElementPrint) -> Likeness | No
         return found if max(labels) >= _KEPT else None
     kept = [share for name in TELLING if (share := found.of(name)) is not None]
     return found if not kept or max(kept) >= _KEPT else None
+
+
+def takes_text(seen: ElementPrint) -> bool:
+    """Whether a key writes there, or goes nowhere at all, instead of pressing what has the focus."""
+    return family(seen) == "entry" or seen.tag in ("body", "html")
 
 
 def _says_what_it_should(action: Action, control: ControlFacts) -> bool:
