@@ -1,5 +1,6 @@
 """Keeps entries of knowledge: rows per scope and stable id, the selectors that lead to them, and their surroundings."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -215,13 +216,24 @@ _SAVE: Final = Prepared(
 )
 
 
+_QUIET: Final = Prepared(
+    update(knowledge_entry).where(knowledge_entry.c.entry_id == bindparam("number")),
+    ("health", "standing", "trouble", "drift_debt"),
+)
+
+
 def save(conn: Connection, changed: Shelved, *, visible: bool) -> None:
-    """Write an entry back; `visible` when its content, level or deprecation has changed."""
-    touch_scope(conn, changed.scope, changed.kept.updated_at_ms, visible=visible)
-    _SAVE.run(conn, {**_values(changed.kept), "slot": changed.slot, "number": changed.entry_id})
+    """Write an entry back; `visible` when its content, level or deprecation has changed, else that stays as it is."""
+    kept = changed.kept
+    touch_scope(conn, changed.scope, kept.updated_at_ms, visible=visible)
     if visible:
+        _SAVE.run(conn, {**_values(kept), "slot": changed.slot, "number": changed.entry_id})
         conn.execute(delete(knowledge_selector).where(knowledge_selector.c.entry_id == changed.entry_id))
         _index(conn, changed)
+        return
+    debt = kept.drift_debt if isinstance(kept, Phenomenon) else 0.0
+    values = {"health": encoded(kept.health), "standing": encoded(kept.standing), "trouble": trouble(kept)}
+    _QUIET.run(conn, {**values, "drift_debt": debt, "number": changed.entry_id})
 
 
 def remove(conn: Connection, entry_id: int) -> None:
@@ -345,9 +357,14 @@ def owners(conn: Connection, scope: str, selector: str) -> list[SelectorOwner]:
     """The entries of a scope that act through a selector, given in its one spelling."""
     rows = _OWNERS.run(conn, {"scope": scope, "selector": selector}).fetchall()
     return [
-        SelectorOwner(number, StableId(name), reason is not None, decoded(Content, content).context.routes)
+        SelectorOwner(number, StableId(name), reason is not None, _routes(content))
         for number, name, reason, content in rows
     ]
+
+
+def _routes(content: str) -> tuple[str, ...]:
+    """The routes of an encoded content, without the rest of it: this is asked of every call on a control."""
+    return tuple(json.loads(content).get("context", {}).get("routes", ()))
 
 
 # -- surroundings

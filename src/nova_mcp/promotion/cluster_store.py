@@ -27,7 +27,7 @@ _TAKE: Final = Prepared(
         "DO UPDATE SET last_at_ms = CASE WHEN excluded.last_at_ms > learning_cluster.last_at_ms "
         "THEN excluded.last_at_ms ELSE learning_cluster.last_at_ms END, "
         "first_day = CASE WHEN excluded.first_day < learning_cluster.first_day "
-        "THEN excluded.first_day ELSE learning_cluster.first_day END"
+        "THEN excluded.first_day ELSE learning_cluster.first_day END RETURNING rank"
     )
 )
 _RANK: Final = Prepared(sql("UPDATE learning_cluster SET rank = :rank WHERE host = :host AND key = :key"))
@@ -73,7 +73,7 @@ def _counted(conn: Connection, key: ClusterKey, seen: Sequence[Seen]) -> None:
     now_ms = max(one.occasion.event.created_at_ms for one in seen)
     name = {"host": key.host, "key": key.key}
     earliest = min(day_of(one.occasion.event.created_at_ms) for one in seen)
-    _TAKE.run(conn, name | {"rank": NO_RANK, "first_day": earliest, "last_at_ms": now_ms})
+    taken = _TAKE.run(conn, name | {"rank": NO_RANK, "first_day": earliest, "last_at_ms": now_ms}).fetchone()
     days = {one.day: one for one in _read(conn, key, first_day(now_ms))}
     touched = set()
     for one in seen:
@@ -83,13 +83,16 @@ def _counted(conn: Connection, key: ClusterKey, seen: Sequence[Seen]) -> None:
         touched.add(day)
     for day in sorted(touched):
         _KEEP_DAY.run(conn, name | {"day": day, "body": _written(days[day])})
-    _rank(conn, key, days.values(), now_ms)
+    _rank(conn, key, days.values(), now_ms, before=taken[0])
 
 
-def _rank(conn: Connection, key: ClusterKey, days: Iterable[ClusterDay], now_ms: int) -> None:
+def _rank(
+    conn: Connection, key: ClusterKey, days: Iterable[ClusterDay], now_ms: int, before: float | None = None
+) -> None:
     found = cluster_of(key, days, now_ms)
     rank = NO_RANK if found is None else cluster_rank(found, known=bool(found.drifts) and is_known(conn, key))
-    _RANK.run(conn, {"host": key.host, "key": key.key, "rank": rank})
+    if rank != before:
+        _RANK.run(conn, {"host": key.host, "key": key.key, "rank": rank})
 
 
 def is_known(conn: Connection, key: ClusterKey) -> bool:
