@@ -59,10 +59,14 @@ def count(conn: Connection, seen: Sequence[Seen]) -> None:
 
     A cluster's row is taken before its days are read, in one order for every writer: of two servers one waits.
     """
-    # A look at the page shares its key with nothing else, and never makes a cluster.
-    told = [(_key(one), one) for one in seen if one.observation.kind != "perceive_signature"]
+    told = [(_key(one), one) for one in seen if not _plain_look(one)]
     for key in sorted({key for key, _ in told}):
         _counted(conn, key, [one for of, one in told if of == key])
+
+
+def _plain_look(one: Seen) -> bool:
+    """A look at a page, not for an entry: it shares its key with nothing else, and never makes a cluster."""
+    return one.observation.kind == "perceive_signature" and one.observation.target_stable_id is None
 
 
 def _key(one: Seen) -> ClusterKey:
