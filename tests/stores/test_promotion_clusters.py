@@ -25,7 +25,7 @@ from nova_mcp.knowledge.model import (
 )
 from nova_mcp.knowledge.store import Birth
 from nova_mcp.observation import store
-from nova_mcp.observation.model import CallOutcome, Signals, Touched
+from nova_mcp.observation.model import CallOutcome, Checked, Signals, Touched
 from nova_mcp.promotion import cluster_store
 from nova_mcp.promotion.clusters import cluster_of, with_observation
 from nova_mcp.promotion.generator import suggestions
@@ -105,6 +105,20 @@ def test_looking_at_a_page_alone_makes_no_cluster(desk):
     for number in range(5):
         desk.call(T0 + number * MINUTE, **LOOKED)
     assert desk.db.read_sync(suggestions, None, 20, T0 + 5 * MINUTE) == ()
+
+
+def test_looks_at_an_entry_support_its_cluster_once_something_else_has_made_it_one(desk):
+    def look(number):
+        told = Signals(structure="s1", checks=(Checked("bar", "seen"),))
+        desk.call(T0 + number * MINUTE, **(LOOKED | {"tool_name": "nova.revalidate", "signals": told}))
+
+    look(0)
+    look(1)
+    assert desk.cluster("bar") is None
+    desk.call(T0 + 2 * MINUTE, **(FAILED | {"signals": Signals(label="failure", target_stable_id="bar")}))
+    found = desk.cluster("bar")
+    assert (found.support, found.failures) == (3, 1)
+    assert found == recounted(desk.db, "bar", T0)
 
 
 def test_a_proof_that_took_the_place_of_a_sighting_is_counted_once(desk):

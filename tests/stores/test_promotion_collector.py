@@ -10,8 +10,10 @@ from nova_mcp.knowledge import store
 from nova_mcp.knowledge.model import Action, Playbook, ScopeName
 from nova_mcp.knowledge.store import Birth
 from nova_mcp.observation.model import CallOutcome, Checked, Signals
-from nova_mcp.promotion import event_store
-from nova_mcp.promotion.model import HOUR_MS
+from nova_mcp.promotion import counting, event_store, promoter, steps_store
+from nova_mcp.promotion.counting import counts_for
+from nova_mcp.promotion.model import DAY_MS, HOUR_MS
+from nova_mcp.promotion.promoter import Wish
 from nova_mcp.promotion.standing import entry_of
 from promotion_kit import FAILED, HERE, NOW, SIGHTED, WORKED, Site, added, hint, phenomenon, replayed
 
@@ -244,3 +246,28 @@ def test_servers_that_learn_of_one_entry_at_once_lose_nothing(store_url, open_db
     assert after.kept.health.successes == rounds * len(sites)
     assert sum(mark.kind == "action_success" for mark in sites[0].marks(put)) == rounds * len(sites)
     assert replayed(sites[0].db, put.entry_id) == entry_of(after)
+
+
+def test_a_report_is_evidence_and_changes_no_level_itself(site):
+    put = added(site.db, phenomenon(level=2))
+    site.call(NOW, Signals(telemetry="refuted", target_stable_id="banner"), tool_name="nova.telemetry_report")
+    assert site.entry().kept.level == 2
+    assert replayed(site.db, put.entry_id).level == 2
+    site.db.write_sync(promoter.promote, Wish(HERE), NOW + 1000)
+    assert site.entry().kept.level == 1
+    assert replayed(site.db, put.entry_id).level == 1
+
+
+def test_however_much_an_entry_is_used_a_drift_of_the_week_stays_in_sight(site, monkeypatch):
+    for place in (counting, steps_store):
+        monkeypatch.setattr(place, "MARKS_KEPT", 8)
+    put = added(site.db, phenomenon(level=1))
+    site.call(NOW, replace(WORKED, drift="light"))
+    for number in range(1, 8):
+        site.call(NOW + number * HOUR_MS)
+        site.db.write_sync(promoter.promote, Wish(HERE), NOW + number * HOUR_MS)
+    found = counts_for(entry_of(put), "l1_to_l2", site.marks(put, NOW + 8 * HOUR_MS), NOW + 8 * HOUR_MS)
+    assert (found.recent_drifts, site.entry().kept.level) == (1, 1)
+    assert replayed(site.db, put.entry_id).level == 1
+    site.db.write_sync(promoter.promote, Wish(HERE), NOW + 8 * DAY_MS)
+    assert replayed(site.db, put.entry_id).level == site.entry().kept.level

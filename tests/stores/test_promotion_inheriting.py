@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from promotion_entries import HERE, NOW, added, hint, phenomenon
-from promotion_site import FAILED, Site
 
 from nova_mcp.knowledge import store
 from nova_mcp.promotion import promoter
 from nova_mcp.promotion.model import DAY_MS, HOUR_MS
 from nova_mcp.promotion.promoter import Wish
+from promotion_kit import FAILED, HERE, NOW, Site, added, hint, phenomenon
 
 YESTERDAY = NOW - DAY_MS
 

@@ -220,6 +220,20 @@ _UPGRADE: Final = Prepared(
 )
 
 
+_PUT_HELD: Final = Prepared(
+    sql(
+        "INSERT INTO observation_throttle (throttle_key, at_ms, observation_id, outcome) "
+        "VALUES (:key, :at, :number, :outcome) ON CONFLICT (throttle_key) "
+        "DO UPDATE SET at_ms = excluded.at_ms, observation_id = excluded.observation_id, outcome = excluded.outcome"
+    )
+)
+
+
+def hold_key(conn: Connection, key: str, held: Held) -> None:
+    """Let a key count as taken: what was observed without an entry goes by the entry's name from now on."""
+    _PUT_HELD.run(conn, {"key": key, "at": held.at_ms, "number": held.observation_id, "outcome": held.outcome})
+
+
 def observe(conn: Connection, seen: Observation, occasion: Occasion) -> Seen | None:
     """Write an observation unless the same was counted a moment ago; a success replaces the sighting it follows.
 

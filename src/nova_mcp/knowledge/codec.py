@@ -3,15 +3,16 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from nova_mcp.verification.model import OMITTED, Assertion
 
 T = TypeVar("T")
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
+_ATOMS: Final = frozenset({str, int, float, bool, NoneType})
 
 
 def encoded(value: object) -> str:
@@ -20,11 +21,15 @@ def encoded(value: object) -> str:
 
 def decoded(kind: type[T], text: str) -> T:
     """What `encoded` wrote, as the type that the caller expects."""
-    found: T = _typed(kind, json.loads(text))
+    wanted: Any = kind
+    found: T = _reader(wanted)(json.loads(text))
     return found
 
 
 def _plain(value: object) -> Any:
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
     match value:
         case Assertion():
             told = {"key": value.fact_key, "is": value.operator, "frame": value.frame_id}
@@ -33,45 +38,63 @@ def _plain(value: object) -> Any:
             return [_plain(one) for one in value]
         case frozenset():
             return sorted((_plain(one) for one in value), key=_ENCODER.encode)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: _plain(held)
-            for field in dataclasses.fields(value)
-            if (held := getattr(value, field.name)) != field.default
-        }
+    if dataclasses.is_dataclass(kind):
+        return {name: _plain(held) for name, default in _fields(kind) if (held := getattr(value, name)) != default}
     return value
 
 
-def _typed(kind: Any, data: Any) -> Any:
+@functools.cache
+def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((field.name, field.default) for field in dataclasses.fields(kind))
+
+
+def _same(data: Any) -> Any:
+    return data
+
+
+# Made once per type: every call on a known control reads an entry.
+@functools.cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
     if kind is Assertion:
-        return Assertion(data["key"], data["is"], data.get("than", OMITTED), data.get("frame"))
+        return _assertion
     if dataclasses.is_dataclass(kind):
-        return _object(kind, data)
+        return functools.partial(_object, kind)
     origin = get_origin(kind)
     if origin in (Union, UnionType):
-        if data is None:
-            return None
         (only,) = (one for one in get_args(kind) if one is not NoneType)
-        return _typed(only, data)
+        return _optional(_reader(only))
     if origin is tuple:
         first, *rest = get_args(kind)
-        if rest == [Ellipsis]:
-            return tuple(_typed(first, one) for one in data)
-        return tuple(_typed(one, part) for one, part in zip((first, *rest), data, strict=True))
+        return _several(_reader(first)) if rest == [Ellipsis] else _row(tuple(map(_reader, (first, *rest))))
     if origin is frozenset:
         (member,) = get_args(kind)
-        return frozenset(_typed(member, one) for one in data)
-    if origin is Literal or kind is Any:
-        return data
+        read = _reader(member)
+        return lambda data: frozenset(map(read, data))
     # A whole number may stand where a fraction is meant; JSON does not tell them apart.
-    return float(data) if kind is float else data
+    return float if kind is float else _same
+
+
+def _assertion(data: Mapping[str, Any]) -> Assertion:
+    return Assertion(data["key"], data["is"], data.get("than", OMITTED), data.get("frame"))
+
+
+def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda data: None if data is None else read(data)
+
+
+def _several(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return tuple if read is _same else lambda data: tuple(map(read, data))
+
+
+def _row(readers: tuple[Callable[[Any], Any], ...]) -> Callable[[Any], Any]:
+    return lambda data: tuple(read(part) for read, part in zip(readers, data, strict=True))
 
 
 def _object(kind: Any, data: Mapping[str, Any]) -> Any:
-    hints = _hints(kind)
-    return kind(**{name: _typed(hints[name], held) for name, held in data.items() if name in hints})
+    readers = _readers(kind)
+    return kind(**{name: readers[name](held) for name, held in data.items() if name in readers})
 
 
 @functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
+    return {name: _reader(hint) for name, hint in get_type_hints(kind).items()}

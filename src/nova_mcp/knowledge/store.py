@@ -209,13 +209,24 @@ _SAVE: Final = Prepared(
 )
 
 
+_QUIET: Final = Prepared(
+    update(knowledge_entry).where(knowledge_entry.c.entry_id == bindparam("number")),
+    ("health", "standing", "trouble", "drift_debt"),
+)
+
+
 def save(conn: Connection, changed: Shelved, *, visible: bool) -> None:
-    """Write an entry back; `visible` when its content, level or deprecation has changed."""
-    touch_scope(conn, changed.scope, changed.kept.updated_at_ms, visible=visible)
-    _SAVE.run(conn, {**_values(changed.kept), "slot": changed.slot, "number": changed.entry_id})
+    """Write an entry back; `visible` when its content, level or deprecation has changed, else that stays as it is."""
+    kept = changed.kept
+    touch_scope(conn, changed.scope, kept.updated_at_ms, visible=visible)
     if visible:
+        _SAVE.run(conn, {**_values(kept), "slot": changed.slot, "number": changed.entry_id})
         conn.execute(delete(knowledge_selector).where(knowledge_selector.c.entry_id == changed.entry_id))
         _index(conn, changed)
+        return
+    debt = kept.drift_debt if isinstance(kept, Phenomenon) else 0.0
+    values = {"health": encoded(kept.health), "standing": encoded(kept.standing), "trouble": trouble(kept)}
+    _QUIET.run(conn, {**values, "drift_debt": debt, "number": changed.entry_id})
 
 
 def remove(conn: Connection, entry_id: int) -> None:

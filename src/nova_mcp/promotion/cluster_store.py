@@ -27,7 +27,7 @@ _TAKE: Final = Prepared(
         "DO UPDATE SET last_at_ms = CASE WHEN excluded.last_at_ms > learning_cluster.last_at_ms "
         "THEN excluded.last_at_ms ELSE learning_cluster.last_at_ms END, "
         "first_day = CASE WHEN excluded.first_day < learning_cluster.first_day "
-        "THEN excluded.first_day ELSE learning_cluster.first_day END"
+        "THEN excluded.first_day ELSE learning_cluster.first_day END RETURNING rank"
     )
 )
 _RANK: Final = Prepared(sql("UPDATE learning_cluster SET rank = :rank WHERE host = :host AND key = :key"))
@@ -59,10 +59,14 @@ def count(conn: Connection, seen: Sequence[Seen]) -> None:
 
     A cluster's row is taken before its days are read, in one order for every writer: of two servers one waits.
     """
-    # A look at the page shares its key with nothing else, and never makes a cluster.
-    told = [(_key(one), one) for one in seen if one.observation.kind != "perceive_signature"]
+    told = [(_key(one), one) for one in seen if not _plain_look(one)]
     for key in sorted({key for key, _ in told}):
         _counted(conn, key, [one for of, one in told if of == key])
+
+
+def _plain_look(one: Seen) -> bool:
+    """A look at a page, not for an entry: it shares its key with nothing else, and never makes a cluster."""
+    return one.observation.kind == "perceive_signature" and one.observation.target_stable_id is None
 
 
 def _key(one: Seen) -> ClusterKey:
@@ -73,7 +77,7 @@ def _counted(conn: Connection, key: ClusterKey, seen: Sequence[Seen]) -> None:
     now_ms = max(one.occasion.event.created_at_ms for one in seen)
     name = {"host": key.host, "key": key.key}
     earliest = min(day_of(one.occasion.event.created_at_ms) for one in seen)
-    _TAKE.run(conn, name | {"rank": NO_RANK, "first_day": earliest, "last_at_ms": now_ms})
+    taken = _TAKE.run(conn, name | {"rank": NO_RANK, "first_day": earliest, "last_at_ms": now_ms}).fetchone()
     days = {one.day: one for one in _read(conn, key, first_day(now_ms))}
     touched = set()
     for one in seen:
@@ -83,13 +87,16 @@ def _counted(conn: Connection, key: ClusterKey, seen: Sequence[Seen]) -> None:
         touched.add(day)
     for day in sorted(touched):
         _KEEP_DAY.run(conn, name | {"day": day, "body": _written(days[day])})
-    _rank(conn, key, days.values(), now_ms)
+    _rank(conn, key, days.values(), now_ms, before=taken[0])
 
 
-def _rank(conn: Connection, key: ClusterKey, days: Iterable[ClusterDay], now_ms: int) -> None:
+def _rank(
+    conn: Connection, key: ClusterKey, days: Iterable[ClusterDay], now_ms: int, before: float | None = None
+) -> None:
     found = cluster_of(key, days, now_ms)
     rank = NO_RANK if found is None else cluster_rank(found, known=bool(found.drifts) and is_known(conn, key))
-    _RANK.run(conn, {"host": key.host, "key": key.key, "rank": rank})
+    if rank != before:
+        _RANK.run(conn, {"host": key.host, "key": key.key, "rank": rank})
 
 
 def is_known(conn: Connection, key: ClusterKey) -> bool:

@@ -73,6 +73,13 @@ def is_hard_drift(mark: Mark) -> bool:
 # -- windows
 
 
+def newest(marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    """As many as a review looks at. However much an entry is used, that does not make up for what spoke against it: of
+    that the newest stay in sight as well."""
+    older = [mark for mark in marks[:-MARKS_KEPT] if mark.outcome < 0]
+    return (*older[-MARKS_KEPT:], *marks[-MARKS_KEPT:])
+
+
 def evidence_since(entry: Entry, kind: TransitionKind, now_ms: int) -> int:
     """From when on a mark counts for a transition: what led to a fall or is about other content does not help."""
     begin = now_ms - LOOKBACK_MS[kind]

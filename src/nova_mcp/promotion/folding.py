@@ -7,13 +7,13 @@ from nova_mcp.knowledge.health import HealthEvent, HealthOutcome, after_event
 from nova_mcp.knowledge.model import FailureRun
 from nova_mcp.promotion.counting import (
     LONGEST_LOOKBACK_MS,
-    MARKS_KEPT,
     after,
     is_drift,
     is_failure,
     is_hard_drift,
     is_sighting,
     is_success,
+    newest,
 )
 from nova_mcp.promotion.gates import applied, event_of, lowering, review
 from nova_mcp.promotion.model import (
@@ -108,14 +108,15 @@ class Replayed:
 
 
 def observed(entry: Entry, mark: Mark) -> Folded:
-    """An entry after one observation. Evidence against it takes effect at once; rising waits for a review."""
+    """An entry after one observation. Evidence against it takes effect at once; rising waits for a review, and so does
+    what an agent reports: it is evidence, and decides nothing itself."""
     run = after(entry.run, mark)
     outcome = health_outcome(entry.run, run, mark)
     health = entry.health
     if outcome is not None:
         health = after_event(health, HealthEvent(outcome, mark.at_ms, mark.call_id))
     seen = replace(entry, run=run, health=health, last_hard_drift_at_ms=_hard_drift(entry, mark))
-    if not (is_failure(mark) or is_drift(mark)):
+    if mark.source == "report" or not (is_failure(mark) or is_drift(mark)):
         return Folded(seen)
     verdict = lowering(seen, mark.at_ms)
     return Folded(seen) if verdict is None else _moved(seen, verdict, mark.at_ms)
@@ -207,7 +208,7 @@ def replay(start: Snapshot, steps: Iterable[Step]) -> Replayed:
 
 def in_sight(marks: Sequence[Mark], now_ms: int) -> tuple[Mark, ...]:
     """The marks that a review looks at: the newest of the last thirty days, in their order."""
-    return tuple(mark for mark in marks if mark.at_ms >= now_ms - LONGEST_LOOKBACK_MS)[-MARKS_KEPT:]
+    return newest([mark for mark in marks if mark.at_ms >= now_ms - LONGEST_LOOKBACK_MS])
 
 
 def kept(marks: Sequence[Mark]) -> tuple[Mark, ...]:

@@ -6,7 +6,10 @@ from typing import Any, Final
 from sqlalchemy import Connection
 from sqlalchemy import text as sql
 
-from nova_mcp.journal.observing import index_key
+from nova_mcp.journal.evidence import Observation
+from nova_mcp.journal.observing import AMBIGUOUS, index_key
+from nova_mcp.journal.store import hold_key
+from nova_mcp.journal.throttling import PROOF_WINDOW_MS, Held, throttle_key
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.model import DomainHint, Phenomenon
 from nova_mcp.knowledge.routes import any_covers, restricts, route_of
@@ -18,24 +21,31 @@ from nova_mcp.storage.prepared import Prepared
 
 # Of each control; gates ask for far fewer.
 MOST: Final = 100
+# What Nova drafts holds nothing but what was observed, in all the sessions it is made of. What somebody claims may come
+# from one visit to a page that lies: that visit counts for it, those before were about something else.
+_DRAFTED: Final = frozenset({"generated", "auto"})
 
 # The control is asked for beside the key: a selector may be spelled like a claim or a tool that others are counted by.
 _UNCLAIMED: Final = Prepared(
     sql(
         "SELECT observation_id, created_at_ms, kind, outcome, call_id, activity_session_id, severity, tool_name, "
-        "payload FROM observation WHERE context_host = :host AND cluster_key = :key AND selector_norm = :selector "
-        "AND target_stable_id IS NULL AND created_at_ms >= :since ORDER BY observation_id DESC LIMIT :most"
+        "payload, target_id FROM observation WHERE context_host = :host AND cluster_key = :key "
+        "AND selector_norm = :selector AND target_stable_id IS NULL AND created_at_ms >= :since "
+        "ORDER BY observation_id DESC LIMIT :most"
     )
 )
 # What failed under another name failed all the same; what worked there is that entry's own.
 _AGAINST: Final = Prepared(
     sql(
         "SELECT observation_id, created_at_ms, kind, outcome, call_id, activity_session_id, severity, tool_name, "
-        "payload FROM observation WHERE context_host = :host "
+        "payload, target_id FROM observation WHERE context_host = :host "
         "AND cluster_key IN (SELECT stable_id FROM knowledge_entry WHERE scope = :host) AND selector_norm = :selector "
         "AND target_stable_id IS NOT NULL AND outcome < 0 AND created_at_ms >= :since "
         "ORDER BY observation_id DESC LIMIT :most"
     )
+)
+_NEWEST_SESSION: Final = Prepared(
+    sql("SELECT session_id FROM activity_session WHERE context_host = :host ORDER BY last_at_ms DESC LIMIT 1")
 )
 
 
@@ -44,16 +54,14 @@ def inherited(conn: Connection, shelved: Shelved) -> tuple[Mark, ...]:
     kept = shelved.kept
     if shelved.slot == "pending" or kept.revision > 1 or not _proven_by_use(kept):
         return ()
+    session = None if shelved.origin in _DRAFTED else _session_here(conn, shelved.scope)
     routes = kept.content.context.routes if isinstance(kept, Phenomenon) else ()
-    values = {"host": shelved.scope, "since": kept.created_at_ms - LONGEST_LOOKBACK_MS, "most": MOST}
     found: dict[int, Mark] = {}
-    for selector in store.selectors_in(kept):
-        about = values | {"selector": selector}
-        keys = dict.fromkeys((index_key(selector), *(() if (key := shelved.candidate_key) is None else (key,))))
-        rows = [row for key in keys for row in _UNCLAIMED.run(conn, about | {"key": key}).fetchall()]
-        for row in (*rows, *_AGAINST.run(conn, about).fetchall()):
-            if _fits(routes, row[8]):
-                found[row[0]] = weighed(kept, _mark(row), row[7])
+    for row in _rows(conn, shelved):
+        mark = weighed(kept, _mark(row), row[7])
+        if (mark.outcome < 0 or session in (None, mark.session_id)) and _fits(routes, json.loads(row[8])):
+            found[mark.seq] = mark
+            _take_over(conn, shelved, mark, tool_name=row[7], target_id=row[9])
     return tuple(found[number] for number in sorted(found))
 
 
@@ -62,14 +70,55 @@ def _proven_by_use(kept: Phenomenon | DomainHint) -> bool:
     return isinstance(kept, Phenomenon) or kept.kind == "result_item"
 
 
-def _fits(routes: tuple[str, ...], payload: str) -> bool:
+def _rows(conn: Connection, shelved: Shelved) -> list[tuple[Any, ...]]:
+    """Observations of an entry's controls, from old to new: those that speak of no other entry, and what failed."""
+    since = shelved.kept.created_at_ms - LONGEST_LOOKBACK_MS
+    rows: dict[int, tuple[Any, ...]] = {}
+    for selector in store.selectors_in(shelved.kept):
+        about = {"host": shelved.scope, "selector": selector, "since": since, "most": MOST}
+        keys = [index_key(selector)] if _alone(conn, shelved, selector) else []
+        if shelved.candidate_key is not None:
+            keys.append(shelved.candidate_key)
+        for key in keys:
+            rows |= {row[0]: row for row in _UNCLAIMED.run(conn, about | {"key": key}).fetchall()}
+        rows |= {row[0]: row for row in _AGAINST.run(conn, about).fetchall()}
+    return [rows[number] for number in sorted(rows)]
+
+
+def _alone(conn: Connection, shelved: Shelved, selector: str) -> bool:
+    """Whether no other entry acts through a control, a retired one included: under another name it would begin with
+    what spoke for the old one."""
+    return all(one.stable_id == shelved.stable_id for one in store.owners(conn, shelved.scope, selector))
+
+
+def _fits(routes: tuple[str, ...], payload: dict[str, Any]) -> bool:
+    if payload.get("attribution") == AMBIGUOUS:
+        return False
     if not restricts(routes):
         return True
-    route = json.loads(payload).get("route")
+    route = payload.get("route")
     return isinstance(route, str) and any_covers(routes, route_of(f"https://{route}"))
 
 
+def _session_here(conn: Connection, scope: str) -> str:
+    """The session in which somebody writes about a site: their call has just continued it."""
+    row = _NEWEST_SESSION.run(conn, {"host": scope}).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def _take_over(conn: Connection, shelved: Shelved, mark: Mark, tool_name: str, target_id: str) -> None:
+    """A repetition of what an entry began with adds nothing, though from now on it goes by the entry's name."""
+    if mark.at_ms <= shelved.kept.created_at_ms - PROOF_WINDOW_MS:
+        return
+    held = Held(mark.at_ms, mark.seq, mark.outcome)
+    seen = Observation(mark.kind, mark.outcome, mark.severity, target_stable_id=shelved.stable_id)
+    hold_key(conn, throttle_key(seen, shelved.scope, target_id, tool_name), held)
+    if mark.outcome > 0:
+        proof = Observation("tob_verified", 1, target_stable_id=shelved.stable_id)
+        hold_key(conn, throttle_key(proof, shelved.scope, target_id, tool_name), held)
+
+
 def _mark(row: tuple[Any, ...]) -> Mark:
-    number, at_ms, kind, outcome, call_id, session_id, severity, tool_name, payload = row
+    number, at_ms, kind, outcome, call_id, session_id, severity, tool_name, payload, _ = row
     severe = outcome < 0 and json.loads(payload).get("contract") == "verified_fail"
     return Mark(number, at_ms, kind, outcome, call_id, session_id, severity, source_of(tool_name), severe)

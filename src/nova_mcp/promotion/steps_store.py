@@ -13,7 +13,7 @@ from nova_mcp.knowledge.codec import decoded, encoded
 from nova_mcp.knowledge.model import DomainHint, Phenomenon
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.promotion import event_store
-from nova_mcp.promotion.counting import LONGEST_LOOKBACK_MS, MARKS_KEPT
+from nova_mcp.promotion.counting import LONGEST_LOOKBACK_MS, MARKS_KEPT, newest
 from nova_mcp.promotion.folding import (
     Confirmed,
     Disproved,
@@ -68,8 +68,15 @@ def steps(conn: Connection, entry_id: int, after: int = 0, limit: int | None = N
 
 _MARKS: Final = Prepared(
     sql(
-        "SELECT body FROM learning_step WHERE entry_id = :entry AND kind = 'observed' AND at_ms >= :since "
+        "SELECT body, step_id FROM learning_step WHERE entry_id = :entry AND kind = 'observed' AND at_ms >= :since "
         "ORDER BY step_id DESC LIMIT :most"
+    )
+)
+# As `encoded` spells it.
+_AGAINST: Final = Prepared(
+    sql(
+        "SELECT body FROM learning_step WHERE entry_id = :entry AND kind = 'observed' AND at_ms >= :since "
+        "AND step_id < :before AND body LIKE :against ORDER BY step_id DESC LIMIT :most"
     )
 )
 
@@ -78,12 +85,15 @@ def marks(conn: Connection, entry_id: int, now_ms: int) -> tuple[Mark, ...]:
     """What a review looks at: the newest marks of the last thirty days, in their order, those that the entry began
     with among them."""
     since = now_ms - LONGEST_LOOKBACK_MS
-    rows = _MARKS.run(conn, {"entry": entry_id, "since": since, "most": MARKS_KEPT}).fetchall()
+    asked = {"entry": entry_id, "since": since, "most": MARKS_KEPT}
+    rows = _MARKS.run(conn, asked).fetchall()
+    if len(rows) == MARKS_KEPT:
+        rows += _AGAINST.run(conn, asked | {"before": rows[-1][1], "against": '%"outcome":-1%'}).fetchall()
     begin = _SNAPSHOT.run(conn, {"entry": entry_id}).fetchone()
     # A mark has plain fields alone, and a review of a whole site reads thousands of them.
     first = [] if begin is None else [Mark(**one) for one in json.loads(begin[1]).get("marks", ())]
-    later = (Mark(**json.loads(body)["mark"]) for (body,) in reversed(rows))
-    return (*(one for one in first if one.at_ms >= since), *later)[-MARKS_KEPT:]
+    later = (Mark(**json.loads(row[0])["mark"]) for row in reversed(rows))
+    return newest([*(one for one in first if one.at_ms >= since), *later])
 
 
 # -- snapshots

@@ -175,7 +175,8 @@ def _cluster_behind(conn: Connection, found: Candidate) -> str | None:
     """The cluster that the call belongs to which proved a candidate, else the one it came from."""
     for call in (found.resolution_event_id, found.source_event_id):
         row = None if call is None else _BEHIND.run(conn, {"call": call}).fetchone()
-        if row is not None:
+        # What was observed before observations had clusters belongs to none.
+        if row is not None and row[0] is not None:
             return str(row[0])
     return None
 

@@ -71,15 +71,16 @@ def _followed(conn: Connection, record: CallRecord, use: Seen, selector: str, ki
     host, at_ms = use.occasion.host, use.occasion.event.created_at_ms
     body = _TAKE.run(conn, {"host": host, "selector": selector, "at": at_ms}).fetchone()[0]
     before = decoded(Track, body) if body else Track(host, selector, "stable")
+    if before.raised:
+        return
     signals = record.signals
     now = Use(use.occasion.event.event_id, use.observation.outcome, signals.came_from, signals.page_state)
     after = tracked(before, now)
-    if not after.raised and use.observation.outcome > 0:
-        held = semantic_store.has_open(conn, use.occasion.event.principal, host)
-        found = auto_learn(after, semantic_open=held)
-        if isinstance(found, AutoLearn):
-            after = replace(after, raised=True)
-            _raise(conn, record, found, kind, at_ms)
+    found = auto_learn(after, semantic_open=False) if not after.raised and use.observation.outcome > 0 else None
+    # While a richer question is open the control waits; nobody asks for that before it has earned anything.
+    if isinstance(found, AutoLearn) and not semantic_store.has_open(conn, use.occasion.event.principal, host):
+        after = replace(after, raised=True)
+        _raise(conn, record, found, kind, at_ms)
     if after != before:
         _KEEP.run(conn, {"host": host, "selector": selector, "body": encoded(after)})
 
