@@ -122,7 +122,7 @@ def test_a_step_added_to_what_everybody_does_is_not_proven_by_everybody(site):
     one = phenomenon()
     rider = Playbook("custom", (Action("click", "#go"), Action("click", "#discard")))
     ridden = replace(one, content=replace(one.content, playbook=rider), created_at_ms=NOW + 3 * HOUR_MS)
-    alone = added(site.db, replace(ridden, stable_id="banner"))
+    alone = added(site.db, replace(ridden, stable_id="banner"), Birth("generated"))
     for number in range(3, 6):
         site.call(NOW + number * HOUR_MS)
     marks = site.marks(alone)
