@@ -259,13 +259,10 @@ class Running:
             seen = await look(self.ctx.tab, step.selectors) if step.selectors else {}
             found = choose(step, {selector: one.matches for selector, one in seen.items() if not one.unread})
             waited = clock.monotonic_ms() - began
-            if (
-                isinstance(found, Go)
-                and found.selector is not None
-                and (shown := seen[found.selector].seen) is not None
-            ):
-                if (problem := another_element(step, print_of(shown))) is not None:
-                    found, patience = Stop(problem), FIRST_CHOICE_MS
+            shown = seen[found.selector].seen if isinstance(found, Go) and found.selector is not None else None
+            problem = None if shown is None else another_element(step, print_of(shown))
+            if problem is not None:
+                found, patience = Stop(problem), FIRST_CHOICE_MS
             if isinstance(found, Go) and (not found.used_fallback or waited >= FIRST_CHOICE_MS):
                 return found
             if isinstance(found, Stop) and waited >= patience:
