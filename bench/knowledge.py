@@ -23,7 +23,7 @@ from nova_mcp.journal.collector import derive
 from nova_mcp.journal.counters import Counters
 from nova_mcp.journal.evidence import Observation
 from nova_mcp.journal.store import observation
-from nova_mcp.knowledge.fingerprints import Observed
+from nova_mcp.knowledge.fingerprints import ObservedSignal
 from nova_mcp.knowledge.keeper import KnowledgeKeeper
 from nova_mcp.knowledge.model import (
     Action,
@@ -197,7 +197,7 @@ def _click(server_id: str, number: int, site: ScopeName) -> CallRecord:
 def _acts(db: Database, size: int) -> dict[str, Act]:
     draw = random.Random(size)
     keeper = KnowledgeKeeper(db, system_ports().clock, steps_store)
-    observed = (Observed("#entry3", "dom"), Observed("Offer 3", "text"))
+    observed = (ObservedSignal("#entry3", "dom"), ObservedSignal("Offer 3", "text"))
     server_id, counters = f"bench-{size}", Counters()
     db.write_sync(register_server, ServerInfo(ServerId(server_id), NOW_MS, 1, 1, "bench", "0"))
 

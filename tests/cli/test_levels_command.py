@@ -8,8 +8,7 @@ from sqlalchemy import update
 from nova_mcp.knowledge.tables import knowledge_entry
 from nova_mcp.promotion.collector import witnessed
 from nova_mcp.promotion.model import DAY_MS
-from promotion_entries import added, phenomenon
-from promotion_marks import success
+from promotion_kit import added, phenomenon, success
 
 
 def test_levels_that_their_history_leads_to_are_said_to_be_right(folder: Folder) -> None:

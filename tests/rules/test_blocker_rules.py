@@ -119,7 +119,7 @@ def layer(*controls, kind="consent", blocking=True, **more):
         ("Decline to opt out", "unknown"),
         ("Refuse to reject", "unknown"),
         ("Reject all except partners", "unknown"),
-        ("Reject ads, ac\u00adcept all", "unknown"),
+        ("Reject ads, ac\u00adcept all", "accept"),
         ("Reject later", "unknown"),
         ("Alle nicht notwendigen Cookies ablehnen", "reject"),
         ("Rechazar cookies no esenciales", "reject"),

@@ -12,11 +12,12 @@ from nova_mcp.knowledge.advice import (
     UsedAction,
     advise,
     framework_hints,
-    health_warnings,
+    gravest,
     news,
     noted,
     present,
     proofs,
+    warning_of,
 )
 from nova_mcp.knowledge.fingerprints import told
 from nova_mcp.knowledge.health import DAY_MS
@@ -133,6 +134,11 @@ def test_advice_is_short_and_there_is_little_of_it():
 # -- warnings
 
 
+def doubts(*entries):
+    told = (warning_of(SCOPE, one, NOW) for one in entries if one.may_guide)
+    return gravest(one for one in told if one is not None)
+
+
 @pytest.mark.parametrize(
     ("one", "state"),
     [
@@ -147,14 +153,12 @@ def test_advice_is_short_and_there_is_little_of_it():
     ],
 )
 def test_doubts_about_active_entries_are_told(one, state):
-    assert [found.state for found in health_warnings(SCOPE, [one], NOW)] == ([] if state is None else [state])
+    assert [found.state for found in doubts(one)] == ([] if state is None else [state])
 
 
 def test_the_gravest_three_warnings_come_first():
     ill = entry("z", health=replace(FRESH, quarantined_at_ms=NOW))
-    found = health_warnings(
-        SCOPE, [entry("a", health=Health()), entry("b", health=Health()), entry("c", debt=0.5), ill], NOW
-    )
+    found = doubts(entry("a", health=Health()), entry("b", health=Health()), entry("c", debt=0.5), ill)
     assert [one.phenomenon_id for one in found] == ["z", "c", "a"]
 
 
@@ -162,11 +166,11 @@ def test_the_gravest_three_warnings_come_first():
 
 
 def test_the_same_is_told_once_and_a_change_again():
-    first, memory = news(health_warnings(SCOPE, [entry(debt=0.5)], NOW), Told())
+    first, memory = news(doubts(entry(debt=0.5)), Told())
     assert len(first) == 1
-    again, memory = news(health_warnings(SCOPE, [entry(debt=0.6)], NOW), memory)
+    again, memory = news(doubts(entry(debt=0.6)), memory)
     assert again == ()
-    worse, memory = news(health_warnings(SCOPE, [entry(health=replace(FRESH, quarantined_at_ms=NOW))], NOW), memory)
+    worse, memory = news(doubts(entry(health=replace(FRESH, quarantined_at_ms=NOW))), memory)
     assert [one.state for one in worse] == ["quarantined"]
 
 

@@ -16,7 +16,6 @@ from nova_mcp.knowledge.drift import (
     check_order,
     distance,
     drift_problem,
-    first_choices,
     gate,
     has_selector,
     health_outcome,
@@ -307,10 +306,9 @@ def test_failing_entries_are_checked_first_and_then_the_stalest():
     assert [one.stable_id for one in check_order(entries, NOW)] == ["failing", "never", "old", "new"]
 
 
-def test_only_first_choices_have_to_resolve():
+def test_a_text_alone_names_no_element():
     playbook = Playbook("dismiss", (Action("click", "#ok", ("#alt",)), Action("wait"), Action("click", "#ok")))
     one = replace(entry(), content=Content("modal", Fingerprint((Signal("text", "t"),)), playbook))
-    assert first_choices(one) == ("#ok",)
     assert not has_selector(one)
     assert has_selector(entry())
 

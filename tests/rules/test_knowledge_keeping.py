@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nova_mcp.knowledge.categories import built_in_categories, categories, categories_of, known_hosts
-from nova_mcp.knowledge.fingerprints import Observed
+from nova_mcp.knowledge.fingerprints import ObservedSignal
 from nova_mcp.knowledge.hint_writing import HintPair, HintWritten, hint_upserted
 from nova_mcp.knowledge.model import (
     MAX_PHENOMENA,
@@ -41,7 +41,7 @@ ALL = {"#bar": LiveLook(1), "#no": LiveLook(1, True), "#close": LiveLook(1, True
 
 
 def test_what_was_found_is_confirmed_and_what_was_not_is_told() -> None:
-    check = PageCheck(NOW, {**ALL, "#close": LiveLook(0)}, observed=(Observed("#bar", "dom"),))
+    check = PageCheck(NOW, {**ALL, "#close": LiveLook(0)}, observed=(ObservedSignal("#bar", "dom"),))
     live = check.live(CONTENT, None)
     assert (live.verdict.unconfirmed, live.held) == (("#close",), frozenset({Signal("dom", "#bar")}))
     assert PageCheck(NOW, ALL).live(CONTENT, None).verdict.passed

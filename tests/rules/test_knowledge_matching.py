@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nova_mcp.knowledge.fingerprints import (
     KINDS,
-    Observed,
+    ObservedSignal,
     applies,
     distinct,
     explained,
@@ -85,15 +85,15 @@ def test_locales_exclude_each_other_only_where_they_differ(one, other, expected)
 
 def test_signals_are_compared_in_one_spelling():
     print_ = Fingerprint((Signal("dom", "#a>b"), Signal("text", "Alles  Ablehnen")))
-    assert match(print_, [Observed("#a > b", "dom"), Observed("alles ablehnen", "text")]).confidence == 1.0
-    assert match(print_, [Observed("#A > b", "dom")]).confidence == 0.0
+    assert match(print_, [ObservedSignal("#a > b", "dom"), ObservedSignal("alles ablehnen", "text")]).confidence == 1.0
+    assert match(print_, [ObservedSignal("#A > b", "dom")]).confidence == 0.0
 
 
 def test_a_told_signal_has_a_kind_or_stands_for_any():
-    assert told("dom:#x") == Observed("#x", "dom")
-    assert told("Vendor: onetrust") == Observed("onetrust", "vendor")
-    assert told("a:hover") == Observed("a:hover", None)
-    assert told("text:") == Observed("text:", None)
+    assert told("dom:#x") == ObservedSignal("#x", "dom")
+    assert told("Vendor: onetrust") == ObservedSignal("onetrust", "vendor")
+    assert told("a:hover") == ObservedSignal("a:hover", None)
+    assert told("text:") == ObservedSignal("text:", None)
     print_ = Fingerprint((Signal("text", "#x"), Signal("dom", "#x")))
     assert [row.matched for row in explained(print_, ["dom:#x"]).signals] == [False, True]
     assert [row.matched for row in explained(print_, ["#x"]).signals] == [True, True]
@@ -125,21 +125,21 @@ locales = st.sampled_from([None, "de", "fr", "de-CH"])
 
 @given(prints, st.sets(signals, max_size=6), st.sets(signals, max_size=6), locales)
 def test_seeing_more_never_lowers_confidence(print_, first, more, locale):
-    few = [Observed(one.match, one.kind) for one in first]
-    many = [*few, *(Observed(one.match, one.kind) for one in more)]
+    few = [ObservedSignal(one.match, one.kind) for one in first]
+    many = [*few, *(ObservedSignal(one.match, one.kind) for one in more)]
     assert match(print_, few, locale).confidence <= match(print_, many, locale).confidence
 
 
 @given(prints, st.sets(signals, max_size=6), signals, locales)
 def test_adding_a_matching_signal_never_lowers_confidence(print_, first, extra, locale):
-    observed = [Observed(one.match, one.kind) for one in {*first, extra}]
+    observed = [ObservedSignal(one.match, one.kind) for one in {*first, extra}]
     wider = replace(print_, signals=(*print_.signals, extra))
     assert match(print_, observed, locale).confidence <= match(wider, observed, locale).confidence
 
 
 @given(prints, st.sets(signals, max_size=6), locales)
 def test_confidence_is_a_share(print_, held, locale):
-    assert 0.0 <= match(print_, [Observed(one.match, one.kind) for one in held], locale).confidence <= 1.0
+    assert 0.0 <= match(print_, [ObservedSignal(one.match, one.kind) for one in held], locale).confidence <= 1.0
 
 
 # -- ranking
@@ -244,7 +244,7 @@ entries = st.lists(
 
 @given(entries, st.lists(signals, max_size=5), st.randoms(use_true_random=False))
 def test_ranking_is_a_total_order_whatever_the_order_of_the_store(found, held, chance):
-    question = Question([Observed(one.match, one.kind) for one in held], Request(), "low", NOW)
+    question = Question([ObservedSignal(one.match, one.kind) for one in held], Request(), "low", NOW)
     shuffled = list(found)
     chance.shuffle(shuffled)
     ranking = rank(found, question)

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nova_mcp.knowledge.landmarks import Gap, in_order, landmarks, slot_of
 from nova_mcp.knowledge.model import ElementPrint
+from nova_mcp.knowledge.print_similarity import (
+    SAME_MEANING,
+    TELLING,
+    WEIGHTS,
+    excludes,
+    family,
+    likeness,
+    text_likeness,
+)
 from nova_mcp.knowledge.repair import (
     MIN_CONFIDENCE,
     Abstain,
@@ -18,8 +28,6 @@ from nova_mcp.knowledge.repair import (
     repair,
     selectors_for,
 )
-from nova_mcp.knowledge.similarity import SAME_MEANING, TELLING, WEIGHTS, excludes, family, likeness, text_likeness
-from nova_mcp.knowledge.slots import Slot, in_order, landmarks, slot_of
 
 EMAIL = ElementPrint("input", "email", "email", "Email address", id="inputEmail", role="textbox", place=(0.5, 0.3))
 PASSWORD = ElementPrint("input", "password", "password", "Password", id="inputPassword", place=(0.5, 0.4))
@@ -299,7 +307,7 @@ def test_landmarks_that_moved_are_no_landmarks():
     pairs = landmarks([ONE, TWO, THREE], [THREE, ONE, link("New"), TWO])
     assert pairs == [(0, 1), (1, 3), (2, 0)]
     assert in_order(pairs) == [(0, 1), (1, 3)]
-    assert slot_of(2, pairs, (3, 4)) == Slot((1, 3), (3, 4))
+    assert slot_of(2, pairs, (3, 4)) == Gap((1, 3), (3, 4))
     assert slot_of(0, pairs, (3, 4)) is None
 
 

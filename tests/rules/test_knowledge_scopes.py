@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nova_mcp.journal.observing import scope_of as context_scope
 from nova_mcp.knowledge.model import Action, Content, Fingerprint, Playbook, Problem, Signal
 from nova_mcp.knowledge.routes import any_covers, covers, is_pattern, restricts, route_of, told_route
-from nova_mcp.knowledge.scopes import is_public_suffix, same_site_scope, scope_of
+from nova_mcp.knowledge.scopes import is_public_suffix, scope_of
 from nova_mcp.knowledge.stability import breadth, fragile_selectors, is_fragile, stability
 
 
@@ -75,13 +75,6 @@ def test_public_suffixes_are_told_from_names_below_them():
     assert not is_public_suffix("example.co.uk")
     assert not is_public_suffix("localhost")
     assert not is_public_suffix("127.0.0.1")
-
-
-def test_a_scope_is_compared_with_the_page_that_is_open():
-    assert same_site_scope("Example.com", "https://example.com/x")
-    assert not same_site_scope("example.com", "https://shop.example.com/")
-    assert not same_site_scope("*", "https://example.com/")
-    assert not same_site_scope("", "about:blank")
 
 
 labels = st.text("abcxyz019-éßаж", min_size=1, max_size=8)

@@ -15,11 +15,11 @@ from nova_mcp.knowledge.model import (
     Context,
     DomainHint,
     ElementPrint,
-    Entry,
     Fingerprint,
     Health,
     Phenomenon,
     Playbook,
+    Revisions,
     Signal,
     VerifyStep,
 )
@@ -46,7 +46,6 @@ from nova_mcp.knowledge.writing import (
     deprecated,
     deprecation_problem,
     patched,
-    readers_see_change,
     upserted,
 )
 from nova_mcp.verification.model import Assertion
@@ -64,7 +63,7 @@ def content(playbook=PRESS, *, kind="modal", print_=PRINT, context=None):
 
 
 def entry(level=1, *, retired=None, health=None, body=None, **more):
-    return Entry(
+    return Revisions(
         Phenomenon(
             "p", body or content(), level, 1, 1, deprecated_reason=retired, health=health or Health(attempts=7), **more
         )
@@ -279,7 +278,6 @@ def test_the_same_again_changes_nothing():
     before = entry()
     done = upserted(before, wish(), SEEN, entries=1)
     assert (done.kind, done.entry) == ("unchanged", before)
-    assert not readers_see_change(before, done.entry)
 
 
 def test_a_shadow_entry_is_changed_in_place_and_keeps_its_health():
@@ -288,7 +286,6 @@ def test_a_shadow_entry_is_changed_in_place_and_keeps_its_health():
     one = done.written
     assert (done.kind, one.revision, one.level, one.health.attempts, one.drift_debt) == ("updated", 2, 1, 7, 0.0)
     assert done.entry.pending is None
-    assert readers_see_change(before, done.entry)
 
 
 def test_sections_left_out_stay():

@@ -22,10 +22,9 @@ from nova_mcp.promotion.folding import (
     observed,
     replay,
     revised,
-    shadow_of,
 )
 from nova_mcp.promotion.model import DAY_MS, RULES_VERSION, Entry, Mark
-from promotion_marks import claim, drift, failure, reported, seen, success, written
+from promotion_kit import claim, drift, failure, reported, seen, success, written
 
 HOUR = 3_600_000
 NOW = 100 * DAY_MS
@@ -70,8 +69,6 @@ def test_content_that_changed_starts_over_and_an_active_entry_keeps_its_own():
     assert life(*proven, Reviewed(NOW + DAY_MS), entry=shadow).level == 2
     assert life(*proven, Revised(NOW + DAY_MS), Reviewed(NOW + DAY_MS), entry=shadow).level == 1
     assert revised(ACTIVE, Revised(NOW, found_again=True)) == ACTIVE
-    beside = shadow_of(ACTIVE, NOW + 1)
-    assert (beside.level, beside.revision, beside.run.length) == (1, 2, 0)
 
 
 def test_a_retired_entry_comes_back_by_hand_only_if_the_page_shows_it():

@@ -22,7 +22,7 @@ from nova_mcp.promotion.model import (
     TransitionKind,
 )
 from nova_mcp.promotion.wording import explain
-from promotion_marks import MARKS, claim, drift, failure, good, seen, success, written
+from promotion_kit import MARKS, claim, drift, failure, good, seen, success, written
 
 NOW = 100 * DAY_MS
 KNOWN = Entry("lcj_1", "shop.test", "modal")

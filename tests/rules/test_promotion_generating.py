@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.knowledge.model import MAX_PHENOMENA, Action, Content, Signal, StableId
+from nova_mcp.promotion.fingerprint_similarity import jaccard, likeness, simhash, similarity
 from nova_mcp.promotion.generating import Surroundings, generate, propose
-from nova_mcp.promotion.proposals import Glimpse, Hint, Known, Proposal, Skipped, Trace
-from nova_mcp.promotion.similarity import jaccard, likeness, simhash, similarity
+from nova_mcp.promotion.proposals import Glimpse, Hint, Neighbour, Proposal, Skipped, Trace
 
 NOWHERE = Surroundings()
 BANNER = (Signal("dom", "#cmp"), Signal("vendor", "usable-consent"), Signal("text", "We value your privacy", "en"))
@@ -81,7 +81,7 @@ def test_a_closed_layer_becomes_a_modal_and_a_wall_for_people_does_not():
 
 
 def test_a_selector_that_took_the_place_of_another_patches_its_entry():
-    owner = Known(StableId("lcj_owner"), "modal", (Signal("dom", "#other"),), (Action("click", "#old"),))
+    owner = Neighbour(StableId("lcj_owner"), "modal", (Signal("dom", "#other"),), (Action("click", "#old"),))
     seen = trace(*several(failed_selector="#old", selector="#new"), target_stable_id="lcj_owner")
     found = proposed(propose(seen, Surroundings((owner,))))
     assert (found.kind, found.target_stable_id, found.phenomenon_type) == ("patch", "lcj_owner", "modal")
@@ -132,16 +132,16 @@ def test_a_mere_selector_waits_while_a_richer_prompt_is_open():
 
 
 def test_a_full_scope_takes_patches_only():
-    full = tuple(Known(StableId(f"k{n}"), "custom", (Signal("dom", f"#k{n}"),)) for n in range(MAX_PHENOMENA))
+    full = tuple(Neighbour(StableId(f"k{n}"), "custom", (Signal("dom", f"#k{n}"),)) for n in range(MAX_PHENOMENA))
     assert skipped(propose(trace(*several(led_to="cart")), Surroundings(full))) == "scope_full"
 
 
 def test_what_is_covered_is_dropped_and_what_is_close_becomes_a_patch():
     seen = trace(*several(kind="blocker_dismissed", layers=("consent",), selector="#reject", signals=BANNER))
-    same = Known(StableId("lcj_same"), "consent_cmp", BANNER)
+    same = Neighbour(StableId("lcj_same"), "consent_cmp", BANNER)
     assert skipped(propose(seen, Surroundings((same,)))) == "already_covered"
     many = tuple(Signal("dom", f"#part{n}") for n in range(9))
-    close = Known(StableId("lcj_close"), "consent_cmp", (*many, Signal("layout", "fixed")))
+    close = Neighbour(StableId("lcj_close"), "consent_cmp", (*many, Signal("layout", "fixed")))
     wide = trace(*several(kind="blocker_dismissed", layers=("consent",), selector="#reject", signals=many[:9]))
     assert 0.92 <= jaccard(many, close.signals) < 0.95
     assert skipped(propose(wide, Surroundings((close,)))) == "already_covered"

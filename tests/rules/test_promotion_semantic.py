@@ -13,10 +13,9 @@ from nova_mcp.promotion.semantic import (
     Prompt,
     Resolution,
     SemanticOpportunity,
-    Written,
+    StoredAnswer,
     answered,
     detected,
-    holds_back,
     left,
     resolved,
     resolved_by,
@@ -113,14 +112,14 @@ def test_what_was_put_off_comes_back_after_a_day(after: int, said: str | None):
 @pytest.mark.parametrize(
     ("written", "source"),
     [
-        (Written(SITE, "consent_cmp", "fp1"), "fingerprint"),
-        (Written(SITE, "consent_cmp", None, ("#no",)), "selector"),
-        (Written(SITE, "consent_cmp", "other", ("#else",)), None),
-        (Written(SITE, "modal", "fp1"), None),
-        (Written("https://other.test", "consent_cmp", "fp1"), None),
+        (StoredAnswer(SITE, "consent_cmp", "fp1"), "fingerprint"),
+        (StoredAnswer(SITE, "consent_cmp", None, ("#no",)), "selector"),
+        (StoredAnswer(SITE, "consent_cmp", "other", ("#else",)), None),
+        (StoredAnswer(SITE, "modal", "fp1"), None),
+        (StoredAnswer("https://other.test", "consent_cmp", "fp1"), None),
     ],
 )
-def test_an_entry_answers_the_prompt_it_is_about(written: Written, source: str | None):
+def test_an_entry_answers_the_prompt_it_is_about(written: StoredAnswer, source: str | None):
     done = resolved_by(asked(seen=BANNER).opportunities, written, NOW)
     assert (None if done is None else done.match_source) == source
 
@@ -138,11 +137,11 @@ def test_one_question_per_kind_of_layer_however_it_looks_from_another_side():
 @pytest.mark.parametrize(
     ("seen", "written", "source"),
     [
-        ({"layer": "#b"}, Written(SITE, "consent_cmp", None, (), ("#b",)), "fingerprint"),
-        ({"layer": "#b"}, Written(SITE, "consent_cmp", None, ("#b",)), "fingerprint"),
-        ({"layer": "#b"}, Written(SITE, "consent_cmp", None, (), ("#c",)), None),
-        ({"layer": "", "selector": None}, Written(SITE, "consent_cmp", None, (), ("#c",)), "fingerprint"),
-        ({"layer": "", "selector": None}, Written(SITE, "modal", None, (), ("#c",)), None),
+        ({"layer": "#b"}, StoredAnswer(SITE, "consent_cmp", None, (), ("#b",)), "fingerprint"),
+        ({"layer": "#b"}, StoredAnswer(SITE, "consent_cmp", None, ("#b",)), "fingerprint"),
+        ({"layer": "#b"}, StoredAnswer(SITE, "consent_cmp", None, (), ("#c",)), None),
+        ({"layer": "", "selector": None}, StoredAnswer(SITE, "consent_cmp", None, (), ("#c",)), "fingerprint"),
+        ({"layer": "", "selector": None}, StoredAnswer(SITE, "modal", None, (), ("#c",)), None),
     ],
 )
 def test_a_layer_is_known_by_its_selector_and_by_its_kind_where_it_has_none(seen, written, source):
@@ -167,15 +166,6 @@ def test_a_prompt_leaves_empty_what_only_the_agent_can_say(kind):
     }
     assert wish["playbook"]["actions"] == actions[kind]
     assert len(prompt_line(Prompt(one, "prompted")).splitlines()) == 1
-
-
-def test_mere_selectors_wait_while_a_prompt_is_open():
-    one = asked(seen=BANNER).opportunities[0]
-    closed = resolved(one, "unsafe", NOW)
-    assert isinstance(closed, Resolution)
-    assert holds_back([one], SITE)
-    assert not holds_back([one], "https://other.test")
-    assert not holds_back([closed.opportunity], SITE)
 
 
 # -- candidates of Nova's own

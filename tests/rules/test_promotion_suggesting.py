@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nova_mcp.journal.evidence import Observation
 from nova_mcp.promotion.clusters import cluster_key, cluster_of, day_of, with_observation
 from nova_mcp.promotion.model import DAY_MS, Cluster, ClusterDay, ClusterKey
-from nova_mcp.promotion.scoring import Standing, drift_opportunities, from_cluster, ranked
+from nova_mcp.promotion.scoring import TroubledEntry, drift_opportunities, from_cluster, ranked
 
 NOW = 100 * DAY_MS
 KEY = ClusterKey("shop.test", "lcj_1")
@@ -124,7 +124,7 @@ def test_every_part_of_a_score(changes: dict[str, int], known: bool, parts: tupl
 
 
 standings = st.builds(
-    Standing,
+    TroubledEntry,
     st.just("shop.test"),
     st.just("lcj_1"),
     st.integers(0, 50),
@@ -150,13 +150,13 @@ clusters = st.builds(
 
 
 @given(clusters, standings, st.booleans())
-def test_the_parts_add_up_to_the_score(found: Cluster, standing: Standing, known: bool):
+def test_the_parts_add_up_to_the_score(found: Cluster, standing: TroubledEntry, known: bool):
     for one in (from_cluster(found, NOW, known=known), *drift_opportunities(standing)):
         assert one.score == pytest.approx(sum(value for _, value in one.breakdown), abs=1e-9)
         assert one.suggestion.endswith(".")
 
 
-STANDING = Standing("shop.test", "lcj_1", 5, 2, 3, 2, 0.4, 0.5, 2, NOW)
+STANDING = TroubledEntry("shop.test", "lcj_1", 5, 2, 3, 2, 0.4, 0.5, 2, NOW)
 
 
 def test_knowledge_that_went_stale_while_failing_is_an_item():

@@ -11,12 +11,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mcp import Client
+from sqlalchemy import select
 
-from nova_mcp.app import build
+from nova_mcp.app import Nova, build
+from nova_mcp.browser.tab import Tab
 from nova_mcp.clock import Ports, SystemClock, SystemIds
 from nova_mcp.server.manifest import load_manifest
 from nova_mcp.server.mcp import Wiring, build_server
 from nova_mcp.settings import Settings
+
+SECRET = "correct-horse-battery"
 
 
 class ShiftedClock(SystemClock):
@@ -29,12 +33,13 @@ class ShiftedClock(SystemClock):
 
 
 @dataclass
-class Agent:
-    """A client of one server, and the server's clock."""
+class Server:
+    """A server in this process, its client, its clock and its store."""
 
     client: Client
     clock: ShiftedClock
     data_dir: Path
+    nova: Nova
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         answer = await self.client.call_tool(f"nova.{tool}", arguments)
@@ -43,9 +48,20 @@ class Agent:
         assert answer.is_error is (body["status"] in ("failed", "blocked", "not_found")) if "status" in body else True
         return body
 
+    async def rows(self, table: Any, *where: Any) -> list[dict[str, Any]]:
+        found = await self.nova._db.read(lambda conn: conn.execute(select(table).where(*where)).all())
+        return [row._asdict() for row in found]
+
+    async def new_tab(self) -> str:
+        return str((await self.call("tab_new"))["targetId"])
+
+    def tab(self, target_id: str) -> Tab:
+        return self.nova._parts.browser.targets._tabs[target_id]
+
 
 @asynccontextmanager
-async def agent_on(data_dir: Path, **settings: Any) -> AsyncIterator[Agent]:
+async def serving(data_dir: Path, **settings: Any) -> AsyncIterator[Server]:
+    """A server without background passes, unless the test asks for them."""
     clock = ShiftedClock()
     chosen = Settings.model_validate({"data_dir": data_dir, "tools": "all", "learning": {"passes": False}, **settings})
     nova = await build(chosen, Ports(clock, SystemIds(clock)))
@@ -55,7 +71,7 @@ async def agent_on(data_dir: Path, **settings: Any) -> AsyncIterator[Agent]:
 
     try:
         async with Client(build_server(load_manifest(), chosen, Wiring(backend=backend))) as client:
-            yield Agent(client, clock, data_dir)
+            yield Server(client, clock, data_dir, nova)
     finally:
         await nova.close("test")
 

@@ -1,11 +1,12 @@
 """The life of entries over simulated weeks, through a real client on real pages: each step is shown and explained."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from learning_kit import DAY, Page, Server, fresh_page, serving
-from loop_kit import Shop, shop
+from loop_kit import Server, Shop, serving, shop
+from place_kit import DAY, Place
 
 pytestmark = pytest.mark.browser
 
@@ -34,51 +35,48 @@ BANNER = (
 PAGES = {"/": OLD, "/reports": REPORTS, "/plain": OLD, "/news": BANNER}
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture
-def site() -> Iterator[Shop]:
+def pages() -> Iterator[Shop]:
     with shop() as running:
         running.pages.update(PAGES)
         yield running
 
 
 @pytest.fixture
-async def page(tmp_path: Any, site: Shop, anyio_backend: str) -> AsyncIterator[Page]:
-    async with serving(tmp_path, site) as server:
-        yield await fresh_page(server, str((await server.call("tab_new"))["targetId"]), "/")
+async def place(tmp_path: Path, pages: Shop, anyio_backend: str) -> AsyncIterator[Place]:
+    async with serving(tmp_path, learning={"passes": True}) as server:
+        found = Place.new(server, pages, await server.new_tab())
+        await found.go("/")
+        yield found
 
 
 class Tale:
     """One entry of one site, as an agent follows it."""
 
-    def __init__(self, page: Page, stable_id: str) -> None:
-        self.page = page
-        self.server: Server = page.server
+    def __init__(self, place: Place, stable_id: str) -> None:
+        self.place = place
+        self.server: Server = place.server
         self.id = stable_id
 
     async def promote(self, **more: Any) -> dict[str, Any]:
-        told = await self.server.call("learn_promote", scope=self.page.scope, stableIds=[self.id], **more)
+        told = await self.server.call("learn_promote", scope=self.place.scope, stableIds=[self.id], **more)
         assert told["ok"], told
         return dict(told["decisions"][0])
 
     async def stands(self) -> tuple[int, bool]:
-        told = await self.server.call("explain", scope=self.page.scope, stableId=self.id)
+        told = await self.server.call("explain", scope=self.place.scope, stableId=self.id)
         assert told["explain"]["summary"]
         return told["phenomenon"]["level"], told["phenomenon"]["deprecated"]
 
     async def missing(self) -> set[str]:
-        told = await self.server.call("explain", scope=self.page.scope, stableId=self.id)
+        told = await self.server.call("explain", scope=self.place.scope, stableId=self.id)
         failed = {gate["name"] for gate in told["explain"]["gates"] if not gate["passed"]}
         assert len(told["explain"]["remediation"]) == len(failed)
         return failed
 
     async def log(self) -> list[tuple[str, int, int]]:
         """The steps of the entry so far, oldest first, refusals left out."""
-        told = await self.server.call("learn_feedback", scope=self.page.scope, since=0, limit=100)
+        told = await self.server.call("learn_feedback", scope=self.place.scope, since=0, limit=100)
         return [
             (event["reasonKind"], event["fromLevel"], event["toLevel"])
             for event in reversed(told["events"])
@@ -86,36 +84,36 @@ class Tale:
         ]
 
 
-async def use(page: Page, selector: str = "#reports") -> dict[str, Any]:
+async def use(place: Place, selector: str = "#reports") -> dict[str, Any]:
     """A visit on another day: look, follow the link, see that it led where it says."""
-    page.later(DAY)
-    await page.go("/")
-    look = await page.perceive()
-    pressed = await page.click(selector)
+    place.later(DAY)
+    await place.go("/")
+    look = await place.perceive()
+    pressed = await place.click(selector)
     assert (pressed["ok"], pressed["verifyState"]) == (True, "verified")
-    await page.go("/")
+    await place.go("/")
     return look
 
 
-async def test_a_link_is_learned_used_lost_repaired_and_trusted_again(page: Page, site: Shop) -> None:
-    server = page.server
-    nothing = await server.call("learn_suggest", scope=page.scope)
+async def test_a_link_is_learned_used_lost_repaired_and_trusted_again(place: Place, pages: Shop) -> None:
+    server = place.server
+    nothing = await server.call("learn_suggest", scope=place.scope)
     assert (nothing["count"], nothing["opportunities"]) == (0, [])
 
     # Observed on two days, so it is suggested.
     for _ in range(2):
-        await use(page)
-    suggested = (await server.call("learn_suggest", scope=page.scope))["opportunities"][0]
+        await use(place)
+    suggested = (await server.call("learn_suggest", scope=place.scope))["opportunities"][0]
     assert (suggested["supportCount"], suggested["distinctSessions"]) == (2, 2)
     assert sum(suggested["scoreBreakdown"].values()) == pytest.approx(suggested["score"])
 
     # Generated as a candidate that guides nobody.
-    made = await server.call("learn_generate", scope=page.scope)
+    made = await server.call("learn_generate", scope=place.scope)
     (proposal,) = made["proposals"]
     assert (made["generated"], proposal["kind"], proposal["phenomenonType"]) == (1, "new_phenomenon", "nav_link")
-    tale = Tale(page, proposal["targetStableId"])
+    tale = Tale(place, proposal["targetStableId"])
     assert await tale.stands() == (0, False)
-    assert (await server.call("pks_match", targetId=page.tab))["matched"] is False
+    assert (await server.call("pks_match", targetId=place.tab))["matched"] is False
 
     # What was seen before it was thought of counts, so it goes into review at once and waits for a third proof.
     dry = await tale.promote(dryRun=True)
@@ -124,26 +122,26 @@ async def test_a_link_is_learned_used_lost_repaired_and_trusted_again(page: Page
     held = await tale.promote()
     assert (held["approved"], held["rejectionReason"]) == (False, "successes")
     assert await tale.missing() == {"successes"}
-    look = await use(page)
+    look = await use(place)
     assert [one["note"] for one in look["pks"]] == ["seen here before, 2 of 3 proofs"]
     assert (await tale.promote())["toLevel"] == 2
 
     # Matched and applied on a later visit.
-    page.later(DAY)
-    await page.go("/")
-    look = await page.perceive()
+    place.later(DAY)
+    await place.go("/")
+    look = await place.perceive()
     assert [one["kind"] for one in look["pksAdvice"]] == ["reuse"]
-    assert (await server.call("pks_match", targetId=page.tab))["phenomenonId"] == tale.id
-    applied = await page.call("phenomenon_apply", phenomenonId=tale.id)
-    assert (applied["ok"], applied["verifyState"], applied["url"]) == (True, "verified", f"{page.origin}/reports")
+    assert (await server.call("pks_match", targetId=place.tab))["phenomenonId"] == tale.id
+    applied = await place.call("phenomenon_apply", phenomenonId=tale.id)
+    assert (applied["ok"], applied["verifyState"], applied["url"]) == (True, "verified", f"{place.origin}/reports")
 
     # The site is redesigned: nothing is pressed, and a check finds out.
-    page.later(DAY)
-    site.pages["/"] = NEW
-    await page.go("/")
-    refused = await page.call("phenomenon_apply", phenomenonId=tale.id)
+    place.later(DAY)
+    pages.pages["/"] = NEW
+    await place.go("/")
+    refused = await place.call("phenomenon_apply", phenomenonId=tale.id)
     assert (refused["reasonCode"], refused["actionDispatched"]) == ("pks.not_present", False)
-    (checked,) = (await server.call("revalidate", targetId=page.tab))["results"]
+    (checked,) = (await server.call("revalidate", targetId=place.tab))["results"]
     assert (checked["verdict"], checked["telemetryOutcome"]) == ("gone", "silent_verify_drift")
     assert await tale.stands() == (1, False)
     assert (await tale.log())[-1] == ("demotion", 2, 1)
@@ -154,12 +152,12 @@ async def test_a_link_is_learned_used_lost_repaired_and_trusted_again(page: Page
     playbook = {"policy": "custom", "actions": [{"action": "click", "selector": found["selector"]}]}
     signals = {"signals": [{"kind": "dom", "match": found["selector"]}]}
     patched = await server.call(
-        "pks_patch", scope=page.scope, phenomenonId=tale.id, patch={"fingerprint": signals, "playbook": playbook}
+        "pks_patch", scope=place.scope, phenomenonId=tale.id, patch={"fingerprint": signals, "playbook": playbook}
     )
     assert (patched["patched"], patched["level"], patched["unconfirmedSelectors"]) == (True, 1, [])
     assert await tale.missing() == {"successes", "success_sessions"}
     for proofs in range(3):
-        look = await use(page, found["selector"])
+        look = await use(place, found["selector"])
         assert look["pks"][0]["note"] == f"seen here before, {proofs} of 3 proofs"
     assert (await tale.promote())["toLevel"] == 2
     assert await tale.log() == [
@@ -171,59 +169,59 @@ async def test_a_link_is_learned_used_lost_repaired_and_trusted_again(page: Page
     ]
 
 
-async def test_an_entry_that_fails_is_retired_and_revived_into_review(page: Page, site: Shop) -> None:
-    server = page.server
-    await use(page)
+async def test_an_entry_that_fails_is_retired_and_revived_into_review(place: Place, pages: Shop) -> None:
+    server = place.server
+    await use(place)
     entry = {
         "id": "reports-link",
         "type": "nav_link",
         "fingerprint": {"signals": [{"kind": "dom", "match": "#reports"}]},
         "playbook": {"policy": "custom", "actions": [{"action": "click", "selector": "#reports"}]},
     }
-    written = await server.call("pks_upsert", scope=page.scope, phenomenon=entry)
+    written = await server.call("pks_upsert", scope=place.scope, phenomenon=entry)
     assert (written["action"], written["level"]) == ("created", 1)
-    tale = Tale(page, "reports-link")
-    look = await use(page)
+    tale = Tale(place, "reports-link")
+    look = await use(place)
     assert look["pks"][0]["note"] == "seen here before, 1 of 3 proofs"
 
     # The link leads to an error page three times in a row.
-    site.failing.add("/reports")
+    pages.failing.add("/reports")
     for _ in range(3):
-        page.later(DAY)
-        await page.go("/")
-        await page.perceive()
-        pressed = await page.click("#reports", expect=["text:Reports of the week", "!text:Something broke"])
+        place.later(DAY)
+        await place.go("/")
+        await place.perceive()
+        pressed = await place.click("#reports", expect=["text:Reports of the week", "!text:Something broke"])
         assert pressed["guardedCommit"]["verificationStatus"] == "verified_fail", pressed
     assert await tale.stands() == (0, True)
     assert (await tale.log())[-1] == ("deprecation", 1, 0)
-    assert (await server.call("pks_get", scope=page.scope, phenomenonId=tale.id))["phenomena"][0]["deprecatedReason"]
+    assert (await server.call("pks_get", scope=place.scope, phenomenonId=tale.id))["phenomena"][0]["deprecatedReason"]
 
     # It works again, on two more days.
-    site.failing.clear()
-    page.later(7 * DAY)
-    await use(page)
+    pages.failing.clear()
+    place.later(7 * DAY)
+    await use(place)
     assert (await tale.promote())["rejectionReason"] == "successes"
-    await use(page)
+    await use(place)
     back = await tale.promote()
     assert (back["reasonKind"], back["fromLevel"], back["toLevel"]) == ("revive", 0, 1)
     assert await tale.stands() == (1, False)
 
 
-async def test_a_consent_banner_has_to_prove_itself_more_often(page: Page) -> None:
-    server = page.server
+async def test_a_consent_banner_has_to_prove_itself_more_often(place: Place) -> None:
+    server = place.server
     tale: Tale | None = None
     seen: list[tuple[bool, str | None]] = []
     for visit in range(6):
-        page.later(DAY)
-        await page.go("/news")
-        await page.perceive()
-        gone = await page.call("dismiss_blockers")
+        place.later(DAY)
+        await place.go("/news")
+        await place.perceive()
+        gone = await place.call("dismiss_blockers")
         assert gone["dismissed"] == 1, gone
         if visit == 1:
-            await page.go("/news")
-            made = await server.call("learn_generate", scope=page.scope)
+            await place.go("/news")
+            made = await server.call("learn_generate", scope=place.scope)
             (proposal,) = [one for one in made["proposals"] if one["phenomenonType"] == "consent_cmp"]
-            tale = Tale(page, proposal["targetStableId"])
+            tale = Tale(place, proposal["targetStableId"])
             await tale.promote()
         elif tale is not None:
             decided = await tale.promote()
@@ -232,6 +230,6 @@ async def test_a_consent_banner_has_to_prove_itself_more_often(page: Page) -> No
     # Five proofs where other entries need three.
     assert seen == [(False, "successes"), (False, "successes"), (True, None), (False, "hard_drift_24h")]
     assert await tale.stands() == (2, False)
-    entry = (await server.call("pks_get", scope=page.scope, phenomenonId=tale.id))["phenomena"][0]
+    entry = (await server.call("pks_get", scope=place.scope, phenomenonId=tale.id))["phenomena"][0]
     (action,) = entry["playbook"]["actions"]
     assert (action["selector"], action["declaredPolarity"]) == ("#no", "reject")

@@ -1,34 +1,26 @@
 """Levels as the learning contract describes them: guards, fields and states of promoting, feedback and explaining."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
-from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
-from loop_kit import ShiftedClock, Shop, shop
-from mcp import Client
+from loop_kit import Server, Shop
+from place_kit import Place, failed
 from real_kit import text_of
 from sqlalchemy import text as sql
 
-from nova_mcp.app import Nova, build
-from nova_mcp.clock import Ports, SystemIds
 from nova_mcp.errors import InvalidParams
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import DomainHint, Phenomenon, ScopeName
-from nova_mcp.knowledge.store import Birth, Shelved
-from nova_mcp.promotion import steps_store
+from nova_mcp.knowledge.model import DomainHint, Phenomenon
+from nova_mcp.knowledge.store import Shelved
 from nova_mcp.promotion.collector import witnessed
 from nova_mcp.promotion.model import DAY_MS, HOUR_MS, Mark
 from nova_mcp.server.manifest import load_manifest
-from nova_mcp.server.mcp import Wiring, build_server
-from nova_mcp.settings import Settings
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.explaining import ExplainParams
 from nova_mcp.tools.promoting import FeedbackParams, PromoteParams
-from promotion_entries import hint, phenomenon
+from promotion_kit import hint, phenomenon
 
 PAGE = """<!doctype html><title>Desk</title><main><h1>Desk</h1>
 <button id=show type=button onclick="{}">Show</button><p id=out></p></main>"""
@@ -44,50 +36,16 @@ EVENT = {
 GATE = {"name", "required", "observed", "passed", "deltaToPass"}
 TRANSITIONS = ("l0_to_l1", "l1_to_l2", "demotion", "deprecation", "revive")
 ENTRY = "lcj_8c1a2f9d44ab"
-_numbers = count(1)
 
 
 @dataclass
-class Server:
-    client: Client
-    clock: ShiftedClock
-    data_dir: Path
-    nova: Nova
-    site: Shop
-
-    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        answer = await self.client.call_tool(f"nova.{tool}", arguments)
-        assert answer.structured_content is not None
-        return dict(answer.structured_content)
-
-    def place(self) -> str:
-        """A site that nobody knows anything about yet: every name under localhost is one."""
-        return f"k{next(_numbers)}.localhost:{self.site.base.rpartition(':')[2]}"
-
-
-@dataclass
-class Here:
+class Here(Place):
     """A site, its entries and, where there is one, the tab that shows it."""
 
-    server: Server
-    scope: str
-    tab: str = ""
-
-    async def keep(self, kept: Phenomenon | DomainHint, birth: Birth | None = None) -> Shelved:
+    async def keep(self, kept: Phenomenon | DomainHint) -> Shelved:
         now = self.server.clock.now_ms()
-        dated = replace(kept, created_at_ms=now, updated_at_ms=now)
-
-        def write(conn: Any) -> Shelved:
-            put = store.add(conn, ScopeName(self.scope), dated, birth or Birth())
-            steps_store.born(conn, put)
-            return put
-
-        return await self.server.nova._db.write(write)
-
-    async def entry(self, stable_id: str = ENTRY) -> Phenomenon:
-        found = await self.server.nova._db.read(store.find, ScopeName(self.scope), stable_id)
-        assert isinstance(found[0].kept, Phenomenon)
-        return found[0].kept
+        (shelved,) = await self.put(replace(kept, created_at_ms=now, updated_at_ms=now))
+        return shelved
 
     async def proven(self, shelved: Shelved, successes: int, sessions: int = 2, failures: int = 0) -> None:
         """Marks as calls leave them; the newest is a moment old."""
@@ -115,71 +73,28 @@ class Here:
     async def explain(self, stable_id: str = ENTRY, **arguments: Any) -> dict[str, Any]:
         return await self.server.call("explain", scope=self.scope, stableId=stable_id, **arguments)
 
-    async def show(self, path: str) -> None:
-        assert (await self.server.call("navigate", targetId=self.tab, url=f"http://{self.scope}{path}"))["ok"]
-        await self.server.call("perceive", targetId=self.tab)
-
     async def use(self, path: str = "/desk", later_ms: int = HOUR_MS) -> dict[str, Any]:
         """Press the button after a while, where it works or where it does not."""
-        self.server.clock.shift_ms += later_ms
-        await self.show(path)
-        wanted = ["text:Shown", "!text:Oops"]
-        return await self.server.call("click_selector", targetId=self.tab, selector="#show", expect=wanted)
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Shop]:
-    with shop() as running:
-        running.pages.update(PAGES)
-        yield running
-
-
-@pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory, site: Shop, anyio_backend: str) -> AsyncIterator[Server]:
-    clock, data_dir = ShiftedClock(), tmp_path_factory.mktemp("levels")
-    settings = Settings.model_validate({"data_dir": data_dir, "tools": "all", "learning": {"passes": False}})
-    nova = await build(settings, Ports(clock, SystemIds(clock)))
-
-    async def backend() -> Any:
-        return nova
-
-    try:
-        async with Client(build_server(load_manifest(), settings, Wiring(backend=backend))) as client:
-            yield Server(client, clock, data_dir, nova, site)
-    finally:
-        await nova.close("test")
-
-
-@pytest.fixture(scope="module")
-async def tab(server: Server) -> str:
-    return str((await server.call("tab_new"))["targetId"])
+        self.later(later_ms)
+        await self.visit(path)
+        return await self.click("#show", expect=["text:Shown", "!text:Oops"])
 
 
 @pytest.fixture
-def closed(server: Server) -> Here:
+def closed(server: Server, pages: Shop) -> Here:
     """A site that no tab shows."""
-    return Here(server, server.place())
+    return Here.new(server, pages)
 
 
 @pytest.fixture
-async def here(server: Server, tab: str) -> Here:
-    found = Here(server, server.place(), tab)
-    await found.show("/desk")
+async def here(server: Server, pages: Shop, tab: str) -> Here:
+    found = Here.new(server, pages, tab)
+    await found.visit("/desk")
     return found
 
 
 def known(stable_id: str = ENTRY, level: int = 1, **changes: Any) -> Phenomenon:
     return phenomenon(stable_id, changes.pop("selector", "#show"), level=level, **changes)
-
-
-def refused(body: dict[str, Any], code: int = -32602, reason: str = "invalid_params") -> str:
-    assert (body["ok"], body["errorCode"], body["reasonCode"]) == (False, code, reason), body
-    return str(body["message"])
 
 
 def says_no(params: Any, **arguments: Any) -> str:
@@ -281,7 +196,7 @@ def test_defaults_are_those_of_the_contract() -> None:
 @pytest.mark.parametrize("tool", ["learn_promote", "explain"])
 async def test_guard_a_scope_is_one_concrete_site(server: Server, tool: str, scope: str) -> None:
     more = {"stableId": "x"} if tool == "explain" else {"dryRun": True}
-    assert refused(await server.call(tool, scope=scope, **more))
+    assert failed(await server.call(tool, scope=scope, **more))
 
 
 @pytest.mark.browser
@@ -289,9 +204,9 @@ async def test_guard_nothing_is_written_about_a_site_that_is_not_open(closed: He
     put = await closed.keep(known())
     await closed.proven(put, 3)
     body = await closed.promote()
-    assert "is not open" in refused(body, -32003, "pks.scope_not_open")
+    assert "is not open" in failed(body, -32003, "pks.scope_not_open")["message"]
     assert body["fix"]["tool"] == "nova.navigate"
-    assert (await closed.entry()).level == 1
+    assert (await closed.entry(ENTRY)).level == 1
     assert (await closed.feedback())["count"] == 0
     looked = await closed.promote(dryRun=True)
     assert (looked["ok"], looked["approved"], looked["applied"]) == (True, 1, 0)
@@ -301,17 +216,17 @@ async def test_guard_nothing_is_written_about_a_site_that_is_not_open(closed: He
 async def test_guard_a_refused_call_decides_nothing(here: Here) -> None:
     await here.proven(await here.keep(known()), 3)
     for wrong in ({"dryRun": "false"}, {"stableIds": []}, {"transition": "up"}, {"really": True}):
-        refused(await here.promote(**wrong))
-    refused(await here.feedback(limit=101))
-    refused(await here.server.call("explain", scope=here.scope, stableId=ENTRY, stable_id="another"))
-    assert (await here.entry()).level == 1
+        failed(await here.promote(**wrong))
+    failed(await here.feedback(limit=101))
+    failed(await here.server.call("explain", scope=here.scope, stableId=ENTRY, stable_id="another"))
+    assert (await here.entry(ENTRY)).level == 1
 
 
 @pytest.mark.browser
 async def test_guard_what_is_unknown_is_not_found(here: Here) -> None:
-    refused(await here.explain(), -32004, "pks.scope_not_found")
+    failed(await here.explain(), -32004, "pks.scope_not_found")
     await here.keep(hint())
-    refused(await here.explain(), -32004, "pks.phenomenon_not_found")
+    failed(await here.explain(), -32004, "pks.phenomenon_not_found")
 
 
 # -- the example
@@ -397,10 +312,10 @@ async def test_named_entries_and_a_named_transition_narrow_the_look(here: Here) 
 async def test_a_dry_run_writes_nothing_and_a_clean_write_says_so(here: Here) -> None:
     await here.proven(await here.keep(known()), 3)
     await here.promote(dryRun=True)
-    assert ((await here.entry()).level, (await here.feedback())["count"]) == (1, 0)
+    assert ((await here.entry(ENTRY)).level, (await here.feedback())["count"]) == (1, 0)
     body = await here.promote()
     assert (body["ok"], body["applied"], body["writeFailed"]) == (True, 1, 0)
-    assert ((await here.entry()).level, (await here.feedback())["count"]) == (2, 1)
+    assert ((await here.entry(ENTRY)).level, (await here.feedback())["count"]) == (2, 1)
 
 
 @pytest.mark.browser
@@ -463,7 +378,7 @@ async def test_feedback_looks_back_a_week_unless_told_otherwise_and_over_all_sit
     await here.keep(known())
     started = here.server.clock.now_ms()
     await here.promote()
-    here.server.clock.shift_ms += 8 * DAY_MS
+    here.later(8 * DAY_MS)
     assert (await here.feedback())["count"] == 0
     assert (await here.feedback(since=started))["count"] == 1
     for everywhere in ({"scope": "*"}, {"scope": None}):
@@ -555,7 +470,7 @@ async def test_a_long_list_is_told_in_few_lines(closed: Here) -> None:
 @pytest.mark.browser
 async def test_a_whole_life_from_candidate_to_active_to_retired_and_back(here: Here) -> None:
     await here.keep(known(level=0))
-    here.server.clock.shift_ms += DAY_MS
+    here.later(DAY_MS)
 
     async def decided(**arguments: Any) -> tuple[Any, ...]:
         (one,) = (await here.promote(**arguments))["decisions"]
@@ -572,18 +487,18 @@ async def test_a_whole_life_from_candidate_to_active_to_retired_and_back(here: H
     # Active.
     await here.use()
     assert await decided() == ("l1_to_l2", True, None)
-    assert (await here.entry()).may_guide
+    assert (await here.entry(ENTRY)).may_guide
     # Demoted by two failures in a row, without anybody asking and whatever was seen in between.
     assert not (await here.use("/broken"))["ok"]
-    assert (await here.entry()).level == 2
-    await here.show("/desk")
+    assert (await here.entry(ENTRY)).level == 2
+    await here.visit("/desk")
     await here.use("/broken")
-    fallen = await here.entry()
+    fallen = await here.entry(ENTRY)
     assert (fallen.level, fallen.deprecated, fallen.may_guide) == (1, False, False)
     assert await decided() == ("l1_to_l2", False, "successes")
     # Deprecated by a third.
     await here.use("/broken")
-    gone = await here.entry()
+    gone = await here.entry(ENTRY)
     assert (gone.level, gone.deprecated_reason) == (0, "3 failures in a row")
     assert (await here.explain())["explain"]["transition"] == "revive"
     # Revived by two successes in two sessions, into review and no further.
@@ -591,7 +506,7 @@ async def test_a_whole_life_from_candidate_to_active_to_retired_and_back(here: H
     assert await decided() == ("revive", False, "successes")
     await here.use()
     assert await decided() == ("revive", True, None)
-    back = await here.entry()
+    back = await here.entry(ENTRY)
     assert (back.level, back.deprecated, back.may_guide) == (1, False, False)
     told = [(one["reasonKind"], one["fromLevel"], one["toLevel"]) for one in (await here.feedback())["events"]]
     assert [one for one in told[::-1] if one[1] != one[2]] == [
@@ -610,7 +525,7 @@ async def test_one_session_takes_no_entry_to_active(here: Here) -> None:
         await here.use(later_ms=61_000)
     body = await here.promote()
     assert body["decisions"][0]["rejectionReason"] == "success_sessions"
-    assert (await here.entry()).level == 1
+    assert (await here.entry(ENTRY)).level == 1
 
 
 @pytest.mark.browser

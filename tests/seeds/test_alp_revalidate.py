@@ -1,12 +1,11 @@
 """Checking what was learned against a page, row by row, through a real client on real pages."""
 
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from knowledge_kit import Lesson, Place, Server, elsewhere, failed, served
-from loop_kit import Shop, shop
+from loop_kit import Server
+from place_kit import Lesson, Place, failed
 from sqlalchemy import delete
 
 from nova_mcp.browser.knowledge_look import elements
@@ -32,12 +31,15 @@ def _wizard(button: str, title: str = "Step 1 of 3") -> str:
     return _page(f"{script}<section id=wizard class=guide><h2>{title}</h2>{button}<a href=/help>Help</a></section>")
 
 
+SETTINGS = {"enable_eval": True}
 PAGES = {
     "/plain": _page(""),
     "/wizard": _wizard("<button id=go name=next class=primary>Next</button>"),
     "/wizard-renamed": _wizard("<button id=forward name=next class=primary>Next</button>"),
     "/wizard-delete": _wizard("<button id=go class=danger>Delete account</button>"),
     "/wizard-doubtful": _wizard("<button class=primary>Next</button><button class=primary>Next</button>"),
+    "/wizard-unlabelled": _wizard("<button id=go></button><button id=stop>Stop</button>"),
+    "/wizard-unlabelled-renamed": _wizard("<button id=forward></button><button id=stop>Stop</button>"),
     "/wizard-half": _page("<section class=guide><h2>Another step</h2></section>"),
     "/form": _page("<form id=f><input id=name name=name><button id=send type=button>Send</button></form>"),
 }
@@ -54,39 +56,16 @@ ROW = {
 }
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Shop]:
-    with shop() as running:
-        running.pages.update(PAGES)
-        yield running
-
-
-@pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory, site: Shop, anyio_backend: str) -> AsyncIterator[Server]:
-    async with served(tmp_path_factory.mktemp("revalidate"), site, enable_eval=True) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-async def tab(server: Server) -> str:
-    return str((await server.call("tab_new"))["targetId"])
-
-
 @pytest.fixture
-async def place(server: Server, tab: str) -> Place:
+async def place(server: Server, place: Place) -> Place:
+    """Nobody has looked at anything in the last hour."""
     await server.nova._db.write(lambda conn: conn.execute(delete(revalidation_check)))
-    return await elsewhere(server, tab)
+    return place
 
 
 async def learned(place: Place, lesson: Lesson, path: str, **more: Any) -> None:
-    await place.go(path)
-    shelved = await place.learn(lesson, **more)
-    await place.server.nova._db.write(steps_store.born, shelved)
+    await place.visit(path)
+    await place.learn(lesson, **more)
 
 
 def only(told: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +109,7 @@ async def test_what_is_healthy_confirms_the_entry_and_counts_as_no_success(place
 
 async def test_a_selector_that_is_gone_is_drift_and_one_repair_is_proposed(place: Place) -> None:
     await learned(place, WIZARD, "/wizard")
-    await place.go("/wizard-renamed")
+    await place.visit("/wizard-renamed")
     row = only(await place.revalidate())
     assert (row["verdict"], row["selectorExists"], row["telemetryOutcome"]) == ("drift", False, "silent_verify_drift")
     found = row["repairCandidate"]
@@ -144,7 +123,7 @@ async def test_a_selector_that_is_gone_is_drift_and_one_repair_is_proposed(place
 
 async def test_a_drift_demotes_an_active_entry_at_once(place: Place) -> None:
     await learned(place, WIZARD, "/wizard")
-    await place.go("/wizard-renamed")
+    await place.visit("/wizard-renamed")
     await place.revalidate()
     assert [(one["outcome"], one["severity"]) for one in await place.observed("selector_drift")] == [(-1, 2)]
     entry = await place.entry()
@@ -153,7 +132,7 @@ async def test_a_drift_demotes_an_active_entry_at_once(place: Place) -> None:
 
 async def test_a_selector_that_now_means_another_control_is_drift_without_a_wrong_repair(place: Place) -> None:
     await learned(place, WIZARD, "/wizard")
-    await place.go("/wizard-delete")
+    await place.visit("/wizard-delete")
     row = only(await place.revalidate())
     assert (row["verdict"], row["selectorExists"]) == ("drift", False)
     assert row["repairCandidate"]["selector"] is None
@@ -163,26 +142,36 @@ async def test_a_selector_that_now_means_another_control_is_drift_without_a_wron
 
 async def test_in_doubt_no_repair_is_proposed(place: Place) -> None:
     await learned(place, WIZARD, "/wizard")
-    await place.go("/wizard-doubtful")
+    await place.visit("/wizard-doubtful")
     found = only(await place.revalidate())["repairCandidate"]
     assert (found["selector"], found["confidence"], found["label"]) == (None, None, None)
     assert found["abstained"]
 
 
 async def test_what_stood_around_the_element_helps_to_find_it_again(place: Place, server: Server) -> None:
-    await place.go("/wizard")
+    await place.visit("/wizard")
     shelved = await place.learn(WIZARD)
     around = [print_of(one.seen) for one in await elements(server.tab(place.tab))]
     await server.nova._db.write(store.keep_surroundings, shelved.entry_id, around, server.clock.now_ms())
-    await place.go("/wizard-renamed")
+    await place.visit("/wizard-renamed")
     alone = only(await place.revalidate())["repairCandidate"]
     assert alone["selector"] is not None
+
+
+async def test_a_control_that_says_nothing_is_known_by_its_place_between_others(place: Place, server: Server) -> None:
+    await place.visit("/wizard-unlabelled")
+    shelved = await place.learn(WIZARD)
+    around = [print_of(one.seen) for one in await elements(server.tab(place.tab))]
+    await server.nova._db.write(store.keep_surroundings, shelved.entry_id, around, server.clock.now_ms())
+    await place.visit("/wizard-unlabelled-renamed")
+    found = only(await place.revalidate())["repairCandidate"]
+    assert (found["selector"], found["abstained"]) == ("#forward", None)
 
 
 async def test_half_a_fingerprint_is_drift(place: Place) -> None:
     lesson = replace(WIZARD, signals=(Signal("dom", "#wizard"), Signal("dom", ".guide")), min_confidence=0.9)
     await learned(place, lesson, "/wizard")
-    await place.go("/wizard-half")
+    await place.visit("/wizard-half")
     row = only(await place.revalidate())
     assert (row["verdict"], row["fingerprintMatchRatio"], row["signalsMatched"]) == ("drift", 0.5, 1)
 
@@ -190,15 +179,16 @@ async def test_half_a_fingerprint_is_drift(place: Place) -> None:
 @pytest.mark.parametrize("kind", ["nav_link", "spa_route", "custom"])
 async def test_what_should_always_be_there_is_gone(place: Place, kind: Any) -> None:
     await learned(place, replace(WIZARD, type=kind), "/wizard")
-    await place.go("/plain")
+    await place.visit("/plain")
     row = only(await place.revalidate())
-    assert (row["verdict"], row["telemetryOutcome"], row["repairCandidate"]) == ("gone", "silent_verify_drift", None)
+    assert (row["verdict"], row["telemetryOutcome"]) == ("gone", "silent_verify_drift")
+    assert (row["repairCandidate"]["selector"], row["repairCandidate"]["abstained"]) == (None, "nothing_telling")
 
 
 @pytest.mark.parametrize("kind", ["consent_cmp", "modal", "login_wall"])
 async def test_what_is_merely_not_shown_proves_nothing(place: Place, kind: Any) -> None:
     await learned(place, replace(WIZARD, type=kind), "/wizard")
-    await place.go("/plain")
+    await place.visit("/plain")
     row = only(await place.revalidate())
     assert (row["verdict"], row["telemetryOutcome"], row["telemetryRecorded"]) == ("unknown", None, False)
     assert row["telemetrySkippedReason"] == "nothing_proven"
@@ -241,10 +231,10 @@ async def test_failing_entries_come_first_then_the_stalest(place: Place, server:
 
 
 async def test_an_entry_of_another_part_of_the_site_is_not_missed_on_this_page(place: Place) -> None:
-    await place.go("/wizard")
+    await place.visit("/wizard")
     await place.learn(replace(WIZARD, type="nav_link", context=Context(routes=("wizard",))), name="there")
     await place.learn(replace(WIZARD, type="nav_link", context=Context(routes=("plain", "wizard"))), name="here")
-    await place.go("/plain")
+    await place.visit("/plain")
     told = await place.revalidate()
     assert [(one["stableId"], one["verdict"]) for one in told["results"]] == [("here", "gone")]
     assert ((await place.entry("there")).level, (await place.entry("here")).level) == (2, 1)
@@ -315,7 +305,7 @@ async def test_the_same_check_within_half_a_minute_counts_once(place: Place) -> 
 
 async def test_a_page_that_a_script_of_the_agent_has_changed_is_no_evidence(place: Place) -> None:
     await learned(place, WIZARD, "/wizard")
-    await place.go("/wizard-renamed")
+    await place.visit("/wizard-renamed")
     await place.server.call("eval", targetId=place.tab, expression="document.title = 'x'")
     row = only(await place.revalidate())
     assert (row["verdict"], row["telemetrySkippedReason"]) == ("drift", "page_scripted")
@@ -326,7 +316,7 @@ async def test_a_page_that_a_script_of_the_agent_has_changed_is_no_evidence(plac
 async def test_a_page_that_has_moved_away_runs_up_a_debt(place: Place) -> None:
     lesson = replace(WIZARD, signals=(*WIZARD.signals, Signal("dom", "#go")), min_confidence=0.5)
     await learned(place, lesson, "/wizard")
-    await place.go("/wizard-renamed")
+    await place.visit("/wizard-renamed")
     before = (await place.entry()).drift_debt
     await place.revalidate()
     far = 1 - 2 / 3
@@ -334,11 +324,10 @@ async def test_a_page_that_has_moved_away_runs_up_a_debt(place: Place) -> None:
 
 
 async def test_a_selector_that_nobody_had_seen_is_confirmed_and_described(place: Place) -> None:
-    await place.go("/plain")
+    await place.visit("/plain")
     shelved = await place.learn(WIZARD, level=1, unconfirmed=("#go", "#done"))
-    await place.server.nova._db.write(steps_store.born, shelved)
     assert (await place.entry()).content.playbook.actions[0].element is None  # type: ignore[union-attr]
-    await place.go("/wizard")
+    await place.visit("/wizard")
     assert only(await place.revalidate())["verdict"] == "healthy"
     entry = await place.entry()
     assert entry.unconfirmed == ("#done",)

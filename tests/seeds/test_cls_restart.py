@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from loop_kit import Shop, agent_on, shop
+from loop_kit import Shop, serving, shop
 
 PAGE = """<!doctype html><title>Shop</title><main><form method=post action=/order>
 <label>Item <input name=item value=Tea></label><button id=go>Order now</button></form></main>"""
@@ -16,9 +16,9 @@ async def order(agent, here: Shop):
 async def test_what_the_last_server_verified_is_not_repeated_unseen(tmp_path: Path) -> None:
     with shop() as here:
         here.pages["/"] = PAGE
-        async with agent_on(tmp_path) as agent:
+        async with serving(tmp_path) as agent:
             assert (await order(agent, here))["verifyState"] == "verified"
-        async with agent_on(tmp_path) as agent:
+        async with serving(tmp_path) as agent:
             agent.clock.shift_ms = 60_000
             refused = await order(agent, here)
             assert refused["reasonCode"] == "guarded_commit.duplicate_suspected"
@@ -30,7 +30,7 @@ async def test_what_the_last_server_verified_is_not_repeated_unseen(tmp_path: Pa
             agent.clock.shift_ms = 75_000
             assert (await order(agent, here))["verifyState"] == "verified"
             assert here.posted["/order"] == 3
-        async with agent_on(tmp_path) as agent:
+        async with serving(tmp_path) as agent:
             agent.clock.shift_ms = 75_000 + 601_000
             assert (await order(agent, here))["verifyState"] == "verified"
             assert here.posted["/order"] == 4

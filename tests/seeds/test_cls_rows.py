@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from loop_kit import Agent, Shop, agent_on, shop
+from loop_kit import Server, Shop, serving, shop
 
 from nova_mcp.observation.auditor import verify
 from nova_mcp.observation.reader import EventFilter, events
@@ -67,12 +67,12 @@ def store() -> Iterator[Shop]:
 
 
 @pytest.fixture(scope="module")
-async def agent(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncIterator[Agent]:
-    async with agent_on(tmp_path_factory.mktemp("nova")) as opened:
+async def agent(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncIterator[Server]:
+    async with serving(tmp_path_factory.mktemp("nova")) as opened:
         yield opened
 
 
-async def look_at(agent: Agent, store: Shop, path: str) -> None:
+async def look_at(agent: Server, store: Shop, path: str) -> None:
     """A fresh document that the agent has seen; what earlier tests sent is long ago."""
     agent.clock.shift_ms += 60_000
     opened = await agent.call("navigate", url=store.url(path))
@@ -100,7 +100,7 @@ def _out(text: str) -> dict[str, Any]:
 KEYS = itertools.count()
 
 
-async def press(agent: Agent, **arguments: Any) -> dict[str, Any]:
+async def press(agent: Server, **arguments: Any) -> dict[str, Any]:
     """A click that is an intent of its own, whatever other tests left unclear."""
     return await agent.call("click_selector", **{"intentKey": f"own-{next(KEYS)}", **arguments})
 
@@ -116,7 +116,7 @@ def commit_of(answer: dict[str, Any]) -> dict[str, Any]:
 # -- failure and guard conditions ------------------------------------------------------------------------------------
 
 
-async def test_commit_point_without_contract_is_blocked_before_dispatch(agent: Agent, store: Shop) -> None:
+async def test_commit_point_without_contract_is_blocked_before_dispatch(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     sent = store.posted["/api/pay"]
     answer = await press(agent, selector="#pay")
@@ -132,7 +132,7 @@ async def test_commit_point_without_contract_is_blocked_before_dispatch(agent: A
     assert store.posted["/api/pay"] == sent
 
 
-async def test_the_fix_of_a_blocked_commit_runs_as_it_stands(agent: Agent, store: Shop) -> None:
+async def test_the_fix_of_a_blocked_commit_runs_as_it_stands(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/form")
     await agent.call("type_selector", selector="input", text="a lamp")
     blocked = await press(agent, selector="button")
@@ -143,7 +143,7 @@ async def test_the_fix_of_a_blocked_commit_runs_as_it_stands(agent: Agent, store
     assert store.posted["/order"] == before + 1
 
 
-async def test_enter_that_would_commit_is_blocked_before_anything_is_typed(agent: Agent, store: Shop) -> None:
+async def test_enter_that_would_commit_is_blocked_before_anything_is_typed(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/form")
     answer = await agent.call("type_selector", selector="input", text="x", pressEnter=True)
     assert answer["reasonCode"] == "guarded_commit.missing_contract"
@@ -162,7 +162,7 @@ async def test_enter_that_would_commit_is_blocked_before_anything_is_typed(agent
         {"preconditions": {"none": []}},
     ],
 )
-async def test_unknown_contract_fields_are_invalid_params(agent: Agent, contract: dict[str, Any]) -> None:
+async def test_unknown_contract_fields_are_invalid_params(agent: Server, contract: dict[str, Any]) -> None:
     answer = await press(agent, selector="#pay", transitionContract=contract)
     assert (answer["errorCode"], answer["reasonCode"]) == (-32602, "invalid_params")
 
@@ -170,7 +170,7 @@ async def test_unknown_contract_fields_are_invalid_params(agent: Agent, contract
 @pytest.mark.parametrize(
     ("key", "near"), [("form.fields.vaild", "form.fields.valid"), ("page.adress", "page."), ("nodots", "")]
 )
-async def test_an_unknown_fact_name_is_refused_with_near_matches(agent: Agent, key: str, near: str) -> None:
+async def test_an_unknown_fact_name_is_refused_with_near_matches(agent: Server, key: str, near: str) -> None:
     contract = {"postconditions": {"success": {"all": [{"factKey": key, "operator": "exists"}]}}}
     answer = await press(agent, selector="#pay", transitionContract=contract)
     assert answer["errorCode"] == -32602
@@ -179,7 +179,7 @@ async def test_an_unknown_fact_name_is_refused_with_near_matches(agent: Agent, k
 
 @pytest.mark.parametrize("outcome", [{}, {"success": {}}, {"success": {"all": []}, "forbidden": {"any": []}}])
 async def test_empty_postconditions_fail_closed_on_commit_points(
-    agent: Agent, store: Shop, outcome: dict[str, Any]
+    agent: Server, store: Shop, outcome: dict[str, Any]
 ) -> None:
     await look_at(agent, store, "/buttons")
     before = store.posted["/api/pay"]
@@ -188,7 +188,7 @@ async def test_empty_postconditions_fail_closed_on_commit_points(
     assert store.posted["/api/pay"] == before
 
 
-async def test_precondition_failed_blocks_and_says_which(agent: Agent, store: Shop) -> None:
+async def test_precondition_failed_blocks_and_says_which(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     before = store.posted["/api/pay"]
     contract = shows("Paid", preconditions={"all": [{"factKey": "dom.#gift", "operator": "exists"}]})
@@ -211,7 +211,7 @@ async def test_precondition_failed_blocks_and_says_which(agent: Agent, store: Sh
     assert store.posted["/api/pay"] == before
 
 
-async def test_precondition_that_cannot_be_evaluated_fails_closed(agent: Agent, store: Shop) -> None:
+async def test_precondition_that_cannot_be_evaluated_fails_closed(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     contract = shows("Paid", preconditions={"all": [{"factKey": "shop.open", "operator": "eq", "expected": True}]})
     answer = await press(agent, selector="#pay", transitionContract=contract)
@@ -222,7 +222,7 @@ async def test_precondition_that_cannot_be_evaluated_fails_closed(agent: Agent, 
     assert answer["actionDispatched"] is False
 
 
-async def test_coordinator_busy_while_another_guarded_action_runs(agent: Agent, store: Shop) -> None:
+async def test_coordinator_busy_while_another_guarded_action_runs(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     answers: list[dict[str, Any]] = []
 
@@ -239,7 +239,7 @@ async def test_coordinator_busy_while_another_guarded_action_runs(agent: Agent, 
     assert busy[0]["guardedCommit"]["dispatchStatus"] == "blocked_coordinator"
 
 
-async def test_postcondition_failure_is_a_failed_call(agent: Agent, store: Shop) -> None:
+async def test_postcondition_failure_is_a_failed_call(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     contract = {
         "postconditions": {
@@ -263,20 +263,20 @@ async def test_postcondition_failure_is_a_failed_call(agent: Agent, store: Shop)
     assert (answer["verifyState"], answer["retryAdvice"]) == ("failed", "do_not_retry")
 
 
-async def test_a_failed_response_is_forbidden_by_default(agent: Agent, store: Shop) -> None:
+async def test_a_failed_response_is_forbidden_by_default(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     answer = await press(agent, selector="#fail", transitionContract=shows("Paid"))
     assert answer["reasonCode"] == "guarded_commit.postcondition_failed"
     assert commit_of(answer)["verificationStatus"] == "verified_fail"
 
 
-async def test_a_response_the_contract_names_itself_is_judged_by_the_contract(agent: Agent, store: Shop) -> None:
+async def test_a_response_the_contract_names_itself_is_judged_by_the_contract(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     answer = await press(agent, selector="#fail", expect=["response:POST /api/fails 5xx"])
     assert commit_of(answer)["verificationStatus"] == "verified_success"
 
 
-async def test_an_ambiguous_result_is_partial(agent: Agent, store: Shop) -> None:
+async def test_an_ambiguous_result_is_partial(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     contract = shows("Paid")
     contract["postconditions"]["ambiguous"] = {"any": [_out("Maybe")]}
@@ -287,7 +287,7 @@ async def test_an_ambiguous_result_is_partial(agent: Agent, store: Shop) -> None
     assert answer["retryAdvice"] == "check_postcondition_first"
 
 
-async def test_no_signal_yet_says_what_was_seen(agent: Agent, store: Shop) -> None:
+async def test_no_signal_yet_says_what_was_seen(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     contract = shows("Paid", stabilityWindowMs=500)
     answer = await press(agent, selector="#dead", transitionContract=contract)
@@ -297,7 +297,7 @@ async def test_no_signal_yet_says_what_was_seen(agent: Agent, store: Shop) -> No
     assert commit["postconditionDiagnostics"]["unreadable"] == 0
 
 
-async def test_a_pending_request_at_the_end_is_a_timeout(agent: Agent, store: Shop) -> None:
+async def test_a_pending_request_at_the_end_is_a_timeout(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     contract = shows("Paid", stabilityWindowMs=500)
     answer = await press(agent, selector="#hang", transitionContract=contract)
@@ -314,7 +314,7 @@ async def test_a_pending_request_at_the_end_is_a_timeout(agent: Agent, store: Sh
     [("idempotent", "safe_to_retry"), ("non_idempotent", "check_postcondition_first"), ("no_retry", "do_not_retry")],
 )
 async def test_the_retry_policy_decides_the_advice_of_an_unclear_outcome(
-    agent: Agent, store: Shop, policy: str, advice: str
+    agent: Server, store: Shop, policy: str, advice: str
 ) -> None:
     await look_at(agent, store, "/buttons")
     contract = shows("Paid", retryPolicy=policy, stabilityWindowMs=500)
@@ -332,7 +332,7 @@ async def test_the_retry_policy_decides_the_advice_of_an_unclear_outcome(
     ],
 )
 async def test_the_ambiguity_policy_decides_the_advice_of_an_ambiguous_outcome(
-    agent: Agent, store: Shop, policies: dict[str, str], advice: str
+    agent: Server, store: Shop, policies: dict[str, str], advice: str
 ) -> None:
     await look_at(agent, store, "/buttons")
     contract = shows("Paid", **policies)
@@ -341,7 +341,7 @@ async def test_the_ambiguity_policy_decides_the_advice_of_an_ambiguous_outcome(
     assert answer["retryAdvice"] == advice
 
 
-async def test_stability_values_out_of_bounds_are_clamped_not_refused(agent: Agent, store: Shop) -> None:
+async def test_stability_values_out_of_bounds_are_clamped_not_refused(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     contract = shows("Paid", stabilityWindowMs=1, stabilityMs=-5)
     answer = await press(agent, selector="#pay", transitionContract=contract)
@@ -362,7 +362,7 @@ async def test_stability_values_out_of_bounds_are_clamped_not_refused(agent: Age
         ["response:POST /api/pay 2xx"],
     ],
 )
-async def test_expect_proves_in_few_words(agent: Agent, store: Shop, lines: list[str]) -> None:
+async def test_expect_proves_in_few_words(agent: Server, store: Shop, lines: list[str]) -> None:
     store.pages["/note"] = BUTTONS.replace("</main>", '<input id="note"></main>')
     await look_at(agent, store, "/note")
     answer = await press(agent, selector="#pay", expect=lines)
@@ -370,12 +370,12 @@ async def test_expect_proves_in_few_words(agent: Agent, store: Shop, lines: list
 
 
 @pytest.mark.parametrize("lines", [[], ["x"] * 7, ["shout:x"], ["text:"], ["value:#a"], ["response:POST"], ["!"], [""]])
-async def test_a_malformed_expectation_is_invalid_params(agent: Agent, lines: list[str]) -> None:
+async def test_a_malformed_expectation_is_invalid_params(agent: Server, lines: list[str]) -> None:
     answer = await press(agent, selector="#pay", expect=lines)
     assert (answer["errorCode"], answer["reasonCode"]) == (-32602, "invalid_params")
 
 
-async def test_contract_and_short_form_exclude_each_other(agent: Agent) -> None:
+async def test_contract_and_short_form_exclude_each_other(agent: Server) -> None:
     answer = await press(agent, selector="#pay", expect=["text:x"], transitionContract=shows("x"))
     assert answer["errorCode"] == -32602
 
@@ -383,7 +383,7 @@ async def test_contract_and_short_form_exclude_each_other(agent: Agent) -> None:
 # -- never twice by accident ----------------------------------------------------------------------------------------
 
 
-async def test_a_verified_commit_is_not_repeated_unseen(agent: Agent, store: Shop) -> None:
+async def test_a_verified_commit_is_not_repeated_unseen(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     before = store.posted["/api/pay"]
     first = await agent.call("click_selector", selector="#pay", expect=["text:Paid"])
@@ -403,7 +403,7 @@ async def test_a_verified_commit_is_not_repeated_unseen(agent: Agent, store: Sho
 
 
 @pytest.mark.parametrize("meant", ["looked", "key", "waited"])
-async def test_a_repeat_that_is_meant_is_sent(agent: Agent, store: Shop, meant: str) -> None:
+async def test_a_repeat_that_is_meant_is_sent(agent: Server, store: Shop, meant: str) -> None:
     await look_at(agent, store, "/buttons")
     before = store.posted["/api/pay"]
     await agent.call("click_selector", selector="#pay", expect=["text:Paid"])
@@ -417,7 +417,7 @@ async def test_a_repeat_that_is_meant_is_sent(agent: Agent, store: Shop, meant: 
     assert store.posted["/api/pay"] == before + 2
 
 
-async def test_an_unclear_commit_is_not_repeated_until_it_was_looked_at_and_named(agent: Agent, store: Shop) -> None:
+async def test_an_unclear_commit_is_not_repeated_until_it_was_looked_at_and_named(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     contract = shows("Paid", stabilityWindowMs=500)
 
@@ -437,7 +437,7 @@ async def test_an_unclear_commit_is_not_repeated_until_it_was_looked_at_and_name
     assert retried["actionDispatched"] is True
 
 
-async def test_an_unclear_commit_that_turns_out_done_is_answered_without_sending(agent: Agent, store: Shop) -> None:
+async def test_an_unclear_commit_that_turns_out_done_is_answered_without_sending(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     contract = shows("Maybe", stabilityWindowMs=500, stabilityMs=5000, retryPolicy="no_retry")
     contract["postconditions"]["success"]["all"] = [{"factKey": "dom.#late", "operator": "exists"}]
@@ -457,7 +457,7 @@ async def test_an_unclear_commit_that_turns_out_done_is_answered_without_sending
     assert again["guardedCommit"]["verificationStatus"] == "verified_success"
 
 
-async def test_an_error_that_stood_before_does_not_let_an_unclear_commit_go_again(agent: Agent, store: Shop) -> None:
+async def test_an_error_that_stood_before_does_not_let_an_unclear_commit_go_again(agent: Server, store: Shop) -> None:
     store.pages["/alert"] = BUTTONS.replace("<main>", "<main><p role=alert>Old trouble</p>")
     await look_at(agent, store, "/alert")
     lines = ["text:Paid", "!visible:[role=alert]"]
@@ -467,7 +467,7 @@ async def test_an_error_that_stood_before_does_not_let_an_unclear_commit_go_agai
     assert (again["reasonCode"], again["actionDispatched"]) == ("guarded_commit.duplicate_suspected", False)
 
 
-async def test_a_retry_can_not_borrow_the_proof_of_another_commit(agent: Agent, store: Shop) -> None:
+async def test_a_retry_can_not_borrow_the_proof_of_another_commit(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     unclear = await agent.call(
         "click_selector", selector="#dead", expect=["gone:#nothing", "text:Never"], intentKey="lender"
@@ -483,7 +483,7 @@ async def test_a_retry_can_not_borrow_the_proof_of_another_commit(agent: Agent, 
     assert foreign["reasonCode"] == "guarded_commit.dispatch_prepare_rejected"
 
 
-async def test_text_that_was_typed_counts_as_touching_although_nothing_was_sent(agent: Agent, store: Shop) -> None:
+async def test_text_that_was_typed_counts_as_touching_although_nothing_was_sent(agent: Server, store: Shop) -> None:
     store.pages["/shy"] = CHAT.replace("</script>", "msg.addEventListener('input', () => send.remove());</script>")
     await look_at(agent, store, "/shy")
     answer = await agent.call("guarded_send_message", text="hello there", timeoutMs=300)
@@ -492,7 +492,7 @@ async def test_text_that_was_typed_counts_as_touching_although_nothing_was_sent(
     assert store.posted["/api/shy"] == 0
 
 
-async def test_a_retry_of_nothing_is_refused(agent: Agent, store: Shop) -> None:
+async def test_a_retry_of_nothing_is_refused(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     answer = await agent.call("click_selector", selector="#pay", expect=["text:Paid"], retryOf="tr_nothing")
     assert (answer["reasonCode"], answer["actionDispatched"]) == ("guarded_commit.dispatch_prepare_rejected", False)
@@ -509,7 +509,7 @@ CARD = """<div class="card"><h3>Invoice %d</h3>
 
 
 async def test_rows_that_differ_only_in_what_stands_beside_them_are_commits_of_their_own(
-    agent: Agent, store: Shop
+    agent: Server, store: Shop
 ) -> None:
     store.pages["/rows"] = ROWS % "".join(CARD % (number, number) for number in (1, 2))
     await look_at(agent, store, "/rows")
@@ -522,7 +522,7 @@ async def test_rows_that_differ_only_in_what_stands_beside_them_are_commits_of_t
 
 
 @pytest.mark.parametrize("label", ["Delete account", "Pay 500 EUR"])
-async def test_signing_in_presses_no_control_that_says_something_else(agent: Agent, store: Shop, label: str) -> None:
+async def test_signing_in_presses_no_control_that_says_something_else(agent: Server, store: Shop, label: str) -> None:
     form = f"""<form method="post" action="/order"><input name="email" type="email" value="a@b.c">
     <input name="password" type="password" value="x1"><button>{label}</button></form>"""
     store.pages["/danger"] = f"<!doctype html><title>Account</title><h1>Account</h1>{form}"
@@ -532,7 +532,7 @@ async def test_signing_in_presses_no_control_that_says_something_else(agent: Age
     assert (answer["ok"], store.posted["/order"]) == (False, before)
 
 
-async def test_a_storm_of_dialogs_is_told_and_the_page_counts_as_touched(agent: Agent, store: Shop) -> None:
+async def test_a_storm_of_dialogs_is_told_and_the_page_counts_as_touched(agent: Server, store: Shop) -> None:
     store.pages["/storm"] = (
         "<!doctype html><title>Storm</title><button id=b onclick='while(true)alert(1)'>More</button>"
     )
@@ -544,7 +544,7 @@ async def test_a_storm_of_dialogs_is_told_and_the_page_counts_as_touched(agent: 
 # -- the example ----------------------------------------------------------------------------------------------------
 
 
-async def test_the_example_request_gives_the_example_answer(agent: Agent, store: Shop) -> None:
+async def test_the_example_request_gives_the_example_answer(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/chat")
     started = {"factKey": "chat.streamActive.started", "operator": "eq", "expected": True}
     created = {"factKey": "chat.assistantTurnCreated", "operator": "eq", "expected": True}
@@ -568,7 +568,7 @@ async def test_the_example_request_gives_the_example_answer(agent: Agent, store:
 # -- contract rows --------------------------------------------------------------------------------------------------
 
 
-async def test_a_contract_works_on_controls_that_commit_nothing(agent: Agent, store: Shop) -> None:
+async def test_a_contract_works_on_controls_that_commit_nothing(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     for count in ("1", "2"):
         answer = await press(agent, selector="#plain", expect=[f"text:{count}"])
@@ -593,7 +593,7 @@ async def test_a_contract_works_on_controls_that_commit_nothing(agent: Agent, st
     ],
 )
 async def test_each_operator_decides_as_the_contract_says(
-    agent: Agent, store: Shop, assertion: dict[str, Any], status: str
+    agent: Server, store: Shop, assertion: dict[str, Any], status: str
 ) -> None:
     await look_at(agent, store, "/buttons")
     contract = {"postconditions": {"success": {"all": [assertion]}}, "stabilityWindowMs": 1500, "stabilityMs": 0}
@@ -601,7 +601,7 @@ async def test_each_operator_decides_as_the_contract_says(
     assert commit_of(answer)["verificationStatus"] == status
 
 
-async def test_everything_stands_in_the_ledger_with_its_intent(agent: Agent, store: Shop) -> None:
+async def test_everything_stands_in_the_ledger_with_its_intent(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     answer = await press(agent, selector="#pay", expect=["text:Paid"])
     transition = answer["guardedCommit"]["transitionId"]
@@ -615,7 +615,7 @@ async def test_everything_stands_in_the_ledger_with_its_intent(agent: Agent, sto
     assert (closing.outcome.action_dispatched, closing.outcome.verification) == (True, "verified")
 
 
-async def test_a_receipt_can_be_read_by_its_address(agent: Agent, store: Shop) -> None:
+async def test_a_receipt_can_be_read_by_its_address(agent: Server, store: Shop) -> None:
     await look_at(agent, store, "/buttons")
     answer = await press(agent, selector="#pay", expect=["text:Paid"])
     transition = answer["guardedCommit"]["transitionId"]

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loop_kit import Agent, ShiftedClock, Shop, agent_on, shop
+from loop_kit import Server as PlainServer
+from loop_kit import ShiftedClock, Shop, serving, shop
 from mcp import Client
 from real_kit import records, text_of
 from sqlalchemy import select
@@ -778,7 +779,7 @@ async def test_a_popup_belongs_to_whoever_holds_its_opener(server: Server, store
 # -- restart
 
 
-async def _claimed_before_a_restart(agent: Agent) -> tuple[str, str, str]:
+async def _claimed_before_a_restart(agent: PlainServer) -> tuple[str, str, str]:
     tab = (await agent.call("tab_new"))["targetId"]
     sandbox = (await agent.call("tabs"))["tabs"][0]["sandboxId"]
     first = await agent.call("tab_claim", targetId=tab, agentId="default")
@@ -787,10 +788,10 @@ async def _claimed_before_a_restart(agent: Agent) -> tuple[str, str, str]:
 
 
 async def test_br28_a_restart_ends_claims_with_a_skip_and_the_owner_is_told(tmp_path: Path) -> None:
-    async with agent_on(tmp_path) as agent:
+    async with serving(tmp_path) as agent:
         tab, sandbox, tasks = await _claimed_before_a_restart(agent)
     on_tab, on_sandbox = tasks.split()
-    async with agent_on(tmp_path) as agent:
+    async with serving(tmp_path) as agent:
         body = await agent.call("page_info", targetId=tab)
         refused(body, -32602, "tab.unknown")
         seen = body["lastSeen"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loop_kit import Agent, Shop, agent_on, shop
+from loop_kit import Server, Shop, serving, shop
 from real_kit import text_of
 from sqlalchemy import Connection, insert, update
 
@@ -65,9 +65,9 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncIterator[Agent]:
+async def shared(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncIterator[Server]:
     """A server for tests that only ask."""
-    async with agent_on(tmp_path_factory.mktemp("asked")) as running:
+    async with serving(tmp_path_factory.mktemp("asked")) as running:
         yield running
 
 
@@ -79,27 +79,27 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def fresh(tmp_path: Path, empty_store: Path) -> AsyncIterator[Agent]:
+async def fresh(tmp_path: Path, empty_store: Path) -> AsyncIterator[Server]:
     """A server in whose store nothing has happened."""
     shutil.copy(empty_store, tmp_path)
-    async with agent_on(tmp_path) as running:
+    async with serving(tmp_path) as running:
         yield running
 
 
-async def stats(agent: Agent, **arguments: Any) -> dict[str, Any]:
+async def stats(agent: Server, **arguments: Any) -> dict[str, Any]:
     return await agent.call("memory_stats", **arguments)
 
 
-def in_store(agent: Agent, change: Callable[[Connection], object]) -> None:
+def in_store(agent: Server, change: Callable[[Connection], object]) -> None:
     with Database.open(f"sqlite:///{agent.data_dir / 'nova.db'}") as db:
         db.write_sync(change)
 
 
-def put(agent: Agent, *tallies: Tally, principal: str = "local") -> None:
+def put(agent: Server, *tallies: Tally, principal: str = "local") -> None:
     in_store(agent, lambda conn: bump(conn, "somebody", sum(tallies, Tally()), principal=principal))
 
 
-def queue(agent: Agent, state: str, *, number: int, age_ms: int = 0) -> None:
+def queue(agent: Server, state: str, *, number: int, age_ms: int = 0) -> None:
     now = agent.clock.now_ms()
     row = {
         **dict.fromkeys(("task_id", "target_id", "principal", "agent_id"), "x"),
@@ -128,65 +128,65 @@ def refused(body: dict[str, Any], argument: str) -> None:
 # -- arguments
 
 
-async def test_without_arguments_it_tells_about_a_day(shared: Agent) -> None:
+async def test_without_arguments_it_tells_about_a_day(shared: Server) -> None:
     body = await stats(shared)
     assert (body["ok"], body["windowHours"], body["componentFilter"]) == (True, 24, None)
 
 
 @pytest.mark.parametrize("hours", [1, 2, 719, 720])
-async def test_window_hours_reach_from_one_to_thirty_days(shared: Agent, hours: int) -> None:
+async def test_window_hours_reach_from_one_to_thirty_days(shared: Server, hours: int) -> None:
     assert (await stats(shared, windowHours=hours))["windowHours"] == hours
 
 
 @pytest.mark.parametrize("hours", [0, -1, 721, 10**9])
-async def test_window_hours_outside_their_bounds_are_refused(shared: Agent, hours: int) -> None:
+async def test_window_hours_outside_their_bounds_are_refused(shared: Server, hours: int) -> None:
     refused(await stats(shared, windowHours=hours), "windowHours")
 
 
 @pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("limit", [1, 20])
-async def test_lists_may_be_as_long_as_one_to_twenty(shared: Agent, name: str, limit: int) -> None:
+async def test_lists_may_be_as_long_as_one_to_twenty(shared: Server, name: str, limit: int) -> None:
     assert (await stats(shared, **{name: limit}))["ok"] is True
 
 
 @pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("limit", [0, 21, -1])
-async def test_lists_outside_their_bounds_are_refused(shared: Agent, name: str, limit: int) -> None:
+async def test_lists_outside_their_bounds_are_refused(shared: Server, name: str, limit: int) -> None:
     refused(await stats(shared, **{name: limit}), name)
 
 
 @pytest.mark.parametrize("name", ["windowHours", *LIMITS])
 @pytest.mark.parametrize("value", ["8", 8.0, 8.5, True, None, [8], {"value": 8}])
-async def test_limits_are_json_integers_and_nothing_else(shared: Agent, name: str, value: Any) -> None:
+async def test_limits_are_json_integers_and_nothing_else(shared: Server, name: str, value: Any) -> None:
     refused(await stats(shared, **{name: value}), name)
 
 
 @pytest.mark.parametrize("value", [1, 1.5, True, ["consent"], {"name": "consent"}])
-async def test_a_component_filter_is_a_string_or_null(shared: Agent, value: Any) -> None:
+async def test_a_component_filter_is_a_string_or_null(shared: Server, value: Any) -> None:
     refused(await stats(shared, componentFilter=value), "componentFilter")
 
 
-async def test_a_component_filter_may_be_null(shared: Agent) -> None:
+async def test_a_component_filter_may_be_null(shared: Server) -> None:
     assert (await stats(shared, componentFilter=None))["componentFilter"] is None
 
 
-async def test_a_component_filter_is_normalised_like_a_component(shared: Agent) -> None:
+async def test_a_component_filter_is_normalised_like_a_component(shared: Server) -> None:
     assert (await stats(shared, componentFilter="  Consent-Dialog "))["componentFilter"] == "consent-dialog"
 
 
-async def test_a_blank_component_filter_filters_nothing(shared: Agent) -> None:
+async def test_a_blank_component_filter_filters_nothing(shared: Server) -> None:
     assert (await stats(shared, componentFilter="  "))["componentFilter"] is None
 
 
 @pytest.mark.parametrize("name", ["window", "window_hours", "WindowHours", "targetId", "limit"])
-async def test_unknown_arguments_are_refused(shared: Agent, name: str) -> None:
+async def test_unknown_arguments_are_refused(shared: Server, name: str) -> None:
     refused(await stats(shared, **{name: 1}), name)
 
 
 # -- the shape of the answer
 
 
-async def test_every_block_has_exactly_its_fields(fresh: Agent) -> None:
+async def test_every_block_has_exactly_its_fields(fresh: Server) -> None:
     body = await stats(fresh)
     assert set(body) == set(BLOCKS)
     for block, fields in BLOCKS.items():
@@ -194,7 +194,7 @@ async def test_every_block_has_exactly_its_fields(fresh: Agent) -> None:
             assert set(body[block]) == fields, block
 
 
-async def test_a_store_without_history_has_counts_of_nothing_and_no_rates(fresh: Agent) -> None:
+async def test_a_store_without_history_has_counts_of_nothing_and_no_rates(fresh: Server) -> None:
     body = await stats(fresh)
     kpis, lcj, finalize = body["kpis"], body["lcj"], body["finalize"]
     assert {name for name, value in kpis.items() if value is None} == {
@@ -211,14 +211,14 @@ async def test_a_store_without_history_has_counts_of_nothing_and_no_rates(fresh:
         assert body[name]["topRoutes"] == body[name]["topHosts"] == body[name]["topSelectors"] == []
 
 
-async def test_the_time_of_the_answer_is_the_servers(fresh: Agent) -> None:
+async def test_the_time_of_the_answer_is_the_servers(fresh: Server) -> None:
     fresh.clock.shift_ms = 400 * 24 * HOUR_MS
     body = await stats(fresh)
     assert body["generatedAtUtc"].endswith("Z")
     assert body["generatedAtUtc"] > "2027"
 
 
-async def test_the_text_says_what_matters_in_a_few_lines(fresh: Agent) -> None:
+async def test_the_text_says_what_matters_in_a_few_lines(fresh: Server) -> None:
     put(fresh, candidate("consent", "verified", at=fresh.clock.now_ms()))
     answer = await fresh.client.call_tool("nova.memory_stats", {"windowHours": 48})
     text = text_of(answer)
@@ -231,7 +231,7 @@ async def test_the_text_says_what_matters_in_a_few_lines(fresh: Agent) -> None:
 # -- lcj
 
 
-async def test_calls_are_counted_once_recorded_and_an_answer_does_not_count_itself(fresh: Agent) -> None:
+async def test_calls_are_counted_once_recorded_and_an_answer_does_not_count_itself(fresh: Server) -> None:
     first = await stats(fresh)
     assert first["lcj"]["toolEventsTotal"] == 0
     await fresh.call("tabs")
@@ -240,14 +240,14 @@ async def test_calls_are_counted_once_recorded_and_an_answer_does_not_count_itse
     assert (lcj["toolEventsTotal"], lcj["toolEventsWindow"]) == (3, 3)
 
 
-async def test_what_was_refused_is_an_event_but_neither_success_nor_failure(fresh: Agent) -> None:
+async def test_what_was_refused_is_an_event_but_neither_success_nor_failure(fresh: Server) -> None:
     await stats(fresh)
     await stats(fresh, windowHours=0)
     body = await stats(fresh)
     assert (body["lcj"]["toolEventsWindow"], body["kpis"]["toolSuccessRate"]) == (2, 1.0)
 
 
-async def test_events_leave_the_window_and_stay_in_the_total(fresh: Agent) -> None:
+async def test_events_leave_the_window_and_stay_in_the_total(fresh: Server) -> None:
     await fresh.call("tabs")
     fresh.clock.shift_ms = 2 * HOUR_MS
     assert (await stats(fresh, windowHours=1))["lcj"]["toolEventsWindow"] == 0
@@ -255,7 +255,7 @@ async def test_events_leave_the_window_and_stay_in_the_total(fresh: Agent) -> No
     assert lcj["toolEventsWindow"] == lcj["toolEventsTotal"] == 2
 
 
-async def test_everything_that_happened_within_the_window_is_in_it(fresh: Agent) -> None:
+async def test_everything_that_happened_within_the_window_is_in_it(fresh: Server) -> None:
     now = fresh.clock.now_ms()
     put(fresh, of_observations(now - 24 * HOUR_MS + 1_000), of_observations(now))
     put(fresh, of_observations(now - 26 * HOUR_MS))
@@ -263,7 +263,7 @@ async def test_everything_that_happened_within_the_window_is_in_it(fresh: Agent)
     assert (lcj["observationsWindow"], lcj["observationsTotal"]) == (2, 3)
 
 
-async def test_candidates_are_told_by_how_they_stand(fresh: Agent) -> None:
+async def test_candidates_are_told_by_how_they_stand(fresh: Server) -> None:
     now = fresh.clock.now_ms()
     put(
         fresh,
@@ -285,7 +285,7 @@ async def test_candidates_are_told_by_how_they_stand(fresh: Agent) -> None:
     ]
 
 
-async def test_top_components_limits_the_list_and_nothing_else(fresh: Agent) -> None:
+async def test_top_components_limits_the_list_and_nothing_else(fresh: Server) -> None:
     now = fresh.clock.now_ms()
     put(fresh, *(candidate(f"part-{number:02}", at=now) for number in range(25)), candidate("part-07", at=now))
     lcj = (await stats(fresh, topComponents=2))["lcj"]
@@ -294,7 +294,7 @@ async def test_top_components_limits_the_list_and_nothing_else(fresh: Agent) -> 
     assert len((await stats(fresh, topComponents=20))["lcj"]["topComponentsWindow"]) == 20
 
 
-async def test_a_component_filter_filters_candidates_and_curation_and_nothing_else(fresh: Agent) -> None:
+async def test_a_component_filter_filters_candidates_and_curation_and_nothing_else(fresh: Server) -> None:
     now = fresh.clock.now_ms()
     put(
         fresh,
@@ -319,7 +319,7 @@ async def test_a_component_filter_filters_candidates_and_curation_and_nothing_el
     assert (nothing["candidatesTotal"], nothing["candidatesWindow"], nothing["topComponentsWindow"]) == (0, 0, [])
 
 
-async def test_a_filter_finds_a_component_that_came_after_a_days_list_was_full(fresh: Agent) -> None:
+async def test_a_filter_finds_a_component_that_came_after_a_days_list_was_full(fresh: Server) -> None:
     now = fresh.clock.now_ms()
     put(fresh, *(candidate(f"part-{number}", at=now) for number in range(LABELS_PER_DAY)))
     put(fresh, candidate("latecomer", at=now), candidate("latecomer", at=now))
@@ -328,7 +328,7 @@ async def test_a_filter_finds_a_component_that_came_after_a_days_list_was_full(f
     assert listed[0] == {"component": "(other)", "candidates": 2}
 
 
-async def test_labels_of_others_are_not_shown_and_cannot_be_asked_for(fresh: Agent) -> None:
+async def test_labels_of_others_are_not_shown_and_cannot_be_asked_for(fresh: Server) -> None:
     now = fresh.clock.now_ms()
     secret = candidate("payroll-export", "verified", at=now) + of_decision(Decision("skip", "caller", "by ada"), now)
     put(fresh, secret, principal="somebody-else")
@@ -342,7 +342,7 @@ async def test_labels_of_others_are_not_shown_and_cannot_be_asked_for(fresh: Age
 # -- finalize and outbox
 
 
-async def test_decisions_are_told_with_their_reasons(fresh: Agent) -> None:
+async def test_decisions_are_told_with_their_reasons(fresh: Server) -> None:
     now = fresh.clock.now_ms()
     skips = ["no_candidates"] * 3 + ["evidence_below_threshold"] * 2 + ["context_expired"]
     put(fresh, *(of_decision(Decision("skip", "auto", reason), now) for reason in skips))
@@ -357,7 +357,7 @@ async def test_decisions_are_told_with_their_reasons(fresh: Agent) -> None:
     ]
 
 
-async def test_the_outbox_is_told_by_state_and_its_health_by_what_is_stuck(fresh: Agent) -> None:
+async def test_the_outbox_is_told_by_state_and_its_health_by_what_is_stuck(fresh: Server) -> None:
     put(fresh, *(of_job_done(fresh.clock.now_ms()) for _ in range(5)))
     queue(fresh, "pending", number=1)
     queue(fresh, "pending", number=2, age_ms=6 * 60_000)
@@ -378,7 +378,7 @@ def acted(count: int, at: int) -> Tally:
     return Tally({("tool.verified", at // HOUR_MS, ""): (count, count)})
 
 
-async def test_fifty_verified_actions_make_a_rollout_ready(fresh: Agent) -> None:
+async def test_fifty_verified_actions_make_a_rollout_ready(fresh: Server) -> None:
     now = fresh.clock.now_ms()
     put(fresh, acted(49, now))
     assert (await stats(fresh))["rolloutDecision"] == {
@@ -392,7 +392,7 @@ async def test_fifty_verified_actions_make_a_rollout_ready(fresh: Agent) -> None
     assert body["kpis"]["runtimeReadiness"] == 1.0
 
 
-async def test_contradicted_successes_stop_a_rollout(fresh: Agent) -> None:
+async def test_contradicted_successes_stop_a_rollout(fresh: Server) -> None:
     now = fresh.clock.now_ms()
     put(fresh, acted(100, now), of_contradiction(now))
     assert (await stats(fresh))["rolloutDecision"]["ready"] is True
@@ -400,13 +400,13 @@ async def test_contradicted_successes_stop_a_rollout(fresh: Agent) -> None:
     assert (await stats(fresh))["rolloutDecision"]["blockers"] == ["contradicted_successes"]
 
 
-async def test_an_ailing_outbox_stops_a_rollout(fresh: Agent) -> None:
+async def test_an_ailing_outbox_stops_a_rollout(fresh: Server) -> None:
     put(fresh, acted(50, fresh.clock.now_ms()))
     queue(fresh, "failed", number=1)
     assert (await stats(fresh))["rolloutDecision"]["blockers"] == ["outbox_unhealthy"]
 
 
-async def test_a_broken_chain_stops_a_rollout(fresh: Agent) -> None:
+async def test_a_broken_chain_stops_a_rollout(fresh: Server) -> None:
     put(fresh, acted(50, fresh.clock.now_ms()))
     await stats(fresh)
     assert (await stats(fresh))["rolloutDecision"]["ready"] is True
@@ -429,7 +429,7 @@ def site() -> Iterator[Shop]:
 
 
 @pytest.mark.browser
-async def test_real_calls_move_the_runtime_signals(fresh: Agent, site: Shop) -> None:
+async def test_real_calls_move_the_runtime_signals(fresh: Server, site: Shop) -> None:
     await fresh.call("tab_new", url=site.url("/long"))
     await fresh.call("perceive")
     await fresh.call("scroll_smart", to="next")

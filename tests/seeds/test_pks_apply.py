@@ -1,13 +1,12 @@
 """Applying what was learned, row by row, through a real client on real pages."""
 
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from anyio import create_task_group
-from knowledge_kit import Lesson, Place, Server, elsewhere, failed, refused, served
-from loop_kit import Shop, shop
+from loop_kit import SECRET, Server, Shop
+from place_kit import Lesson, Place, failed
 
 from nova_mcp.journal.store import observation
 from nova_mcp.knowledge.drift import after_sighting
@@ -37,6 +36,7 @@ def _wizard(button: str) -> str:
     return _page(f"<section id=wizard><h2>Step 1 of 3</h2>{button}</section>", head=log)
 
 
+SETTINGS = {"enable_eval": True}
 PAGES = {
     "/plain": _page(""),
     "/consent": _banner("<button id=no onclick=gone()>Reject all</button>"),
@@ -121,36 +121,15 @@ FORM = Lesson(
 )
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Shop]:
-    with shop() as running:
-        running.pages.update(PAGES)
-        yield running
-
-
-@pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory, site: Shop, anyio_backend: str) -> AsyncIterator[Server]:
-    async with served(tmp_path_factory.mktemp("apply"), site, enable_eval=True) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-async def tab(server: Server) -> str:
-    return str((await server.call("tab_new"))["targetId"])
-
-
-@pytest.fixture
-async def place(server: Server, tab: str) -> Place:
-    return await elsewhere(server, tab)
+def refused(body: dict[str, Any], reason: str) -> dict[str, Any]:
+    """A refusal is a normal answer that says no."""
+    assert (body["ok"], body["reasonCode"], body["actionDispatched"]) == (False, reason, False), body
+    assert "errorCode" not in body
+    return body
 
 
 async def learned(place: Place, lesson: Lesson, path: str, **more: Any) -> None:
-    await place.go(path)
+    await place.visit(path)
     await place.learn(lesson, **more)
 
 
@@ -202,7 +181,7 @@ async def test_a_proven_playbook_is_evidence_for_its_entry(place: Place) -> None
 async def test_the_same_again_within_half_a_minute_is_no_new_evidence(place: Place) -> None:
     await learned(place, CONSENT, "/consent")
     assert (await place.apply())["telemetryReported"] is True
-    await place.go("/consent")
+    await place.visit("/consent")
     again = await place.apply()
     assert (again["verifyState"], again["telemetryReported"]) == ("verified", False)
 
@@ -246,7 +225,7 @@ async def test_a_result_that_stood_before_proves_nothing(place: Place) -> None:
 
 async def test_a_fallback_that_worked_is_told_and_counts_as_light_drift(place: Place) -> None:
     await learned(place, CONSENT, "/consent")
-    await place.go("/consent-moved")
+    await place.visit("/consent-moved")
     told = await place.apply()
     assert (told["verifyState"], told["stepResults"][0]["usedFallback"]) == ("verified", True)
     assert told["stepResults"][0]["selector"] == "[data-testid=refuse]"
@@ -281,8 +260,8 @@ async def test_a_secret_is_typed_by_name_and_shown_to_nobody(place: Place) -> No
     await learned(place, replace(FORM, actions=(action,), verify=()), "/form")
     told = await place.apply()
     assert told["stepsExecuted"] == 1, told
-    assert await place.asked("document.getElementById('code').value") == "correct horse"
-    assert "correct horse" not in str(told)
+    assert await place.asked("document.getElementById('code').value") == SECRET
+    assert SECRET not in str(told)
 
 
 async def test_max_steps_ends_the_playbook_early_without_blame(place: Place) -> None:
@@ -298,7 +277,7 @@ async def test_max_steps_ends_the_playbook_early_without_blame(place: Place) -> 
 
 async def test_what_is_not_there_is_no_failure(place: Place) -> None:
     await learned(place, CONSENT, "/consent")
-    await place.go("/plain")
+    await place.visit("/plain")
     told = refused(await place.apply(), "pks.not_present")
     assert (told["status"], told["telemetryReported"]) == ("partial", False)
     assert await place.observed("action_failure", "selector_drift", "blocker_dismissed", "action_success") == []
@@ -334,7 +313,7 @@ async def test_a_deprecated_entry_is_not_applied(place: Place) -> None:
 
 async def test_a_trial_takes_the_revision_in_review_and_other_calls_the_active_one(place: Place) -> None:
     await learned(place, WIZARD, "/wizard-delete")
-    await place.go("/wizard")
+    await place.visit("/wizard")
     await place.learn(WIZARD, level=1, slot="pending", revision=2)
     failed(await place.apply(), -32003, "pks.element_changed")
     assert (await place.apply(trial=True))["verifyState"] == "verified"
@@ -416,7 +395,7 @@ async def test_a_debt_of_drift_holds_the_playbook_back_and_shrinks_when_the_page
 async def test_signs_that_are_gone_raise_the_debt(place: Place) -> None:
     lesson = replace(WIZARD, signals=(Signal("dom", "#wizard"), Signal("dom", "#go")), min_confidence=0.4)
     await learned(place, lesson, "/wizard")
-    await place.go("/wizard-gone")
+    await place.visit("/wizard-gone")
     before = (await place.entry()).drift_debt
     failed(await place.apply(), -32003, "pks.element_changed")
     assert (await place.entry()).drift_debt == after_sighting(before, 0.5)
@@ -424,7 +403,7 @@ async def test_signs_that_are_gone_raise_the_debt(place: Place) -> None:
 
 async def test_a_selector_that_now_means_another_control_is_never_pressed(place: Place) -> None:
     await learned(place, WIZARD, "/wizard")
-    await place.go("/wizard-delete")
+    await place.visit("/wizard-delete")
     told = failed(await place.apply(), -32003, "pks.element_changed")
     assert (told["actionDispatched"], told["failedStepIndex"], told["stepsExecuted"]) == (False, 0, 0)
     await untouched(place)
@@ -434,34 +413,34 @@ async def test_a_selector_that_now_means_another_control_is_never_pressed(place:
 
 async def test_a_control_that_turns_into_another_under_the_pointer_is_never_pressed(place: Place) -> None:
     await learned(place, WIZARD, "/wizard")
-    await place.go("/wizard-bait")
+    await place.visit("/wizard-bait")
     told = failed(await place.apply(), -32003, "pks.element_changed")
     assert told["actionDispatched"] is False
     await untouched(place)
 
 
-async def test_of_many_redesigns_none_leads_to_a_wrong_press(place: Place, site: Shop) -> None:
+async def test_of_many_redesigns_none_leads_to_a_wrong_press(place: Place, pages: Shop) -> None:
     await learned(place, WIZARD, "/wizard")
     for button in OTHERS:
-        site.pages["/redesigned"] = _wizard(button)
-        await place.go("/redesigned")
+        pages.pages["/redesigned"] = _wizard(button)
+        await place.visit("/redesigned")
         told = await place.apply(trial=True)
         assert (told["reasonCode"], told["actionDispatched"]) == ("pks.element_changed", False), button
         await untouched(place)
 
 
 @pytest.mark.parametrize("button", SAME)
-async def test_a_page_that_changed_around_the_control_is_no_obstacle(place: Place, site: Shop, button: str) -> None:
+async def test_a_page_that_changed_around_the_control_is_no_obstacle(place: Place, pages: Shop, button: str) -> None:
     await learned(place, WIZARD, "/wizard")
-    site.pages["/redesigned"] = _wizard(button)
-    await place.go("/redesigned")
+    pages.pages["/redesigned"] = _wizard(button)
+    await place.visit("/redesigned")
     assert (await place.apply())["verifyState"] == "verified"
 
 
 @pytest.mark.parametrize("path", ["/wizard-gone", "/wizard-twice"])
 async def test_a_selector_that_names_no_single_element_is_hard_drift_without_a_press(place: Place, path: str) -> None:
     await learned(place, WIZARD, "/wizard")
-    await place.go(path)
+    await place.visit(path)
     told = failed(await place.apply(), -32003, "pks.element_changed")
     assert told["actionDispatched"] is False
     await untouched(place)
@@ -470,9 +449,9 @@ async def test_a_selector_that_names_no_single_element_is_hard_drift_without_a_p
 
 
 async def test_an_element_nobody_has_described_is_not_pressed(place: Place) -> None:
-    await place.go("/plain")
+    await place.visit("/plain")
     await place.learn(WIZARD)
-    await place.go("/wizard")
+    await place.visit("/wizard")
     failed(await place.apply(), -32003, "pks.element_changed")
     await untouched(place)
 
@@ -491,21 +470,21 @@ async def test_a_trial_may_meet_an_element_for_the_first_time_and_then_knows_it(
 
 
 async def test_what_nobody_has_seen_is_still_no_way_to_consent_or_commit(place: Place) -> None:
-    await place.go("/plain")
+    await place.visit("/plain")
     form = replace(FORM, actions=(Action("click", "#send"),))
     await place.learn(form, name="form", level=1, unconfirmed=("#send",))
     banner = replace(CONSENT, type="modal", actions=(Action("click", "#no"),))
     await place.learn(banner, name="banner", level=1, unconfirmed=("#no",))
-    await place.go("/form")
+    await place.visit("/form")
     failed(await place.apply("form", trial=True), -32001, "guarded_commit.missing_contract")
-    await place.go("/consent-swapped")
+    await place.visit("/consent-swapped")
     refused(await place.apply("banner", trial=True), "pks.accept_refused")
 
 
 async def test_a_playbook_that_breaks_off_after_it_began_has_failed(place: Place) -> None:
     lesson = replace(WIZARD, actions=(Action("click", "#go"), Action("click", "#two")))
     await learned(place, lesson, "/steps")
-    await place.go("/steps-broken")
+    await place.visit("/steps-broken")
     told = failed(await place.apply(), -32003, "pks.element_changed")
     assert (told["actionDispatched"], told["stepsExecuted"], told["failedStepIndex"]) == (True, 1, 1)
     assert [row["outcome"] for row in await place.observed("action_failure")] == [-1]
@@ -514,7 +493,7 @@ async def test_a_playbook_that_breaks_off_after_it_began_has_failed(place: Place
 
 async def test_what_lies_in_the_way_is_told_and_not_held_against_the_entry(place: Place) -> None:
     await learned(place, WIZARD, "/wizard")
-    await place.go("/wizard-covered")
+    await place.visit("/wizard-covered")
     told = failed(await place.apply(), -32003, "action.obstructed")
     assert (told["actionDispatched"], told["failedStepIndex"]) == (False, 0)
     assert await place.observed("action_failure", "selector_drift", "action_success") == []
@@ -564,7 +543,7 @@ async def test_arguments_out_of_bounds_are_refused(place: Place, wrong: dict[str
 async def test_what_an_agent_stores_can_be_tried_at_once_and_is_left_alone_once_the_page_is_another(
     place: Place,
 ) -> None:
-    await place.go("/wizard")
+    await place.visit("/wizard")
     phenomenon = {
         "id": "next-step",
         "type": "custom",
@@ -580,7 +559,7 @@ async def test_what_an_agent_stores_can_be_tried_at_once_and_is_left_alone_once_
     assert (await place.apply("next-step", trial=True))["verifyState"] == "verified"
     health = (await place.entry("next-step")).health
     assert (health.attempts, health.successes) == (1, 1)
-    await place.go("/wizard-delete")
+    await place.visit("/wizard-delete")
     failed(await place.apply("next-step", trial=True), -32003, "pks.element_changed")
     await untouched(place)
 
@@ -588,21 +567,21 @@ async def test_what_an_agent_stores_can_be_tried_at_once_and_is_left_alone_once_
 # -- commits
 
 
-async def test_a_step_that_commits_needs_a_contract(place: Place, site: Shop) -> None:
+async def test_a_step_that_commits_needs_a_contract(place: Place, pages: Shop) -> None:
     await learned(place, FORM, "/form")
-    before = site.posted["/order"]
+    before = pages.posted["/order"]
     told = failed(await place.apply(values={"name": "Ada"}), -32001, "guarded_commit.missing_contract")
     assert (told["failedStepIndex"], told["stepsExecuted"]) == (1, 1)
-    assert site.posted["/order"] == before
+    assert pages.posted["/order"] == before
 
 
-async def test_with_a_contract_the_commit_is_sent_once_and_proven(place: Place, site: Shop) -> None:
+async def test_with_a_contract_the_commit_is_sent_once_and_proven(place: Place, pages: Shop) -> None:
     await learned(place, FORM, "/form")
-    before = site.posted["/order"]
+    before = pages.posted["/order"]
     told = await place.apply(values={"name": "Ada"}, expect=["url:/done"])
     assert (told["ok"], told["verifyState"]) == (True, "verified"), told
     assert told["guardedCommit"]["verificationStatus"] == "verified_success"
-    assert site.posted["/order"] == before + 1
+    assert pages.posted["/order"] == before + 1
 
 
 async def test_an_action_proven_wrong_is_a_severe_misfire(place: Place) -> None:

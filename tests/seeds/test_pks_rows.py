@@ -1,12 +1,13 @@
 """Knowledge as its contract describes it, row by row, through a real client on real pages."""
 
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
+import pks_kit
 import pytest
-from loop_kit import Shop, shop
-from pks_kit import DAY, MINUTE, SECRET, Server, Site, click, consent, dom, knowing_server, refused
+from loop_kit import SECRET, Server, Shop
+from pks_kit import Site, click, consent, dom, refused
+from place_kit import DAY, MINUTE
 from real_kit import records
 
 from nova_mcp.journal.candidate_store import candidate
@@ -29,46 +30,24 @@ MATCH_FIELDS = {
     *("ok", "matched", "scope", "source", "phenomenonId", "phenomenonType", "confidence", "minConfidence", "score"),
     *("contextMatch", "mismatches", "playbook", "health", "topMatches", "domainHints", "ranking"),
 }
-
-
+PAGES = pks_kit.PAGES
+SETTINGS = {"enable_eval": True}
 GONE = {"all": [{"factKey": "dom.#cmp", "operator": "not_exists"}]}
 BROKEN = {"all": [{"factKey": "dom.#note@text", "operator": "eq", "expected": "Failed"}]}
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Shop]:
-    with shop() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory, pages: Shop, anyio_backend: str) -> AsyncIterator[Server]:
-    async with knowing_server(tmp_path_factory.mktemp("knowledge"), pages) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-async def tab(server: Server) -> str:
-    return str((await server.call("tab_new"))["targetId"])
-
-
 @pytest.fixture
-async def site(server: Server, tab: str) -> Site:
+async def site(server: Server, pages: Shop, tab: str) -> Site:
     """A fresh site with its banner up."""
-    found = Site(server, tab)
+    found = Site.new(server, pages, tab)
     await found.go("/banner")
     return found
 
 
 @pytest.fixture(scope="module")
-async def still(server: Server) -> Site:
+async def still(server: Server, pages: Shop) -> Site:
     """A site for writes that must leave no trace."""
-    found = Site(server, str((await server.call("tab_new"))["targetId"]))
+    found = Site.new(server, pages, await server.new_tab())
     await found.go("/banner")
     return found
 
@@ -93,11 +72,11 @@ async def test_a_first_write_is_a_shadow_entry_that_the_page_confirms(site: Site
         "unconfirmedSelectors": [],
         "warnings": [],
     }
-    kept = (await site.shelved()).kept
+    kept = (await site.shelved("cmp")).kept
     element = kept.content.playbook.actions[0].element
     assert (element.tag, element.text, element.id) == ("button", "Reject all", "no")
     assert {one.match for one in kept.baseline} == {"#cmp", "We use cookies"}
-    around = await site.server.nova._db.read(store.surroundings, (await site.shelved()).entry_id)
+    around = await site.server.nova._db.read(store.surroundings, (await site.shelved("cmp")).entry_id)
     assert {one.text for one in around} >= {"Reject all", "Accept all", "Home"}
 
 
@@ -145,7 +124,7 @@ async def test_selectors_that_are_not_there_are_told_and_keep_it_from_rising(sit
 
 async def test_changed_content_of_an_active_entry_waits_beside_it(site: Site) -> None:
     await site.upsert()
-    await site.change(level=2)
+    await site.change("cmp", level=2)
     told = await site.upsert(consent(click("#shut", "noop")))
     assert (told["action"], told["level"], told["revision"]) == ("updated", 1, 2)
     (full,) = (await site.get("cmp"))["phenomena"]
@@ -156,7 +135,7 @@ async def test_changed_content_of_an_active_entry_waits_beside_it(site: Site) ->
 
 async def test_health_survives_a_write(site: Site) -> None:
     await site.upsert()
-    await site.change(health=Health(attempts=7, successes=7))
+    await site.change("cmp", health=Health(attempts=7, successes=7))
     await site.upsert(consent(click("#shut", "noop")))
     assert (await site.get())["phenomena"][0]["health"]["attempts"] == 7
 
@@ -240,8 +219,8 @@ async def test_a_label_that_says_otherwise_refuses_the_polarity(still: Site, sel
     await nothing_known(still)
 
 
-async def test_labels_are_read_in_other_languages_too(server: Server, tab: str) -> None:
-    site = Site(server, tab)
+async def test_labels_are_read_in_other_languages_too(server: Server, tab: str, pages: Shop) -> None:
+    site = Site.new(server, pages, tab)
     await site.go("/de")
     entry = consent(click("#yes", "reject"), fingerprint={"signals": [dom("#cmp")]})
     refused(await site.upsert(entry), "pks.polarity_mismatch")
@@ -301,7 +280,7 @@ async def test_entries_are_shared_and_another_principals_tab_does_not_open_a_sit
 
 async def test_a_scope_is_full_at_two_hundred(site: Site) -> None:
     await site.upsert()
-    one = await site.shelved()
+    one = await site.shelved("cmp")
 
     def fill(conn: Any) -> None:
         for number in range(199):
@@ -405,14 +384,14 @@ async def test_a_patch_brings_back_what_was_retired(site: Site) -> None:
 
 async def test_an_active_entry_is_retired_only_on_evidence(site: Site) -> None:
     await site.upsert()
-    await site.change(level=2)
+    await site.change("cmp", level=2)
     named = {"scope": site.scope, "phenomenonId": "cmp", "reason": "no longer there"}
     kept = await site.server.call("pks_deprecate", **named)
     assert (kept["ok"], kept["reasonCode"], kept["deprecated"]) == (False, "pks.evidence_required", False)
     now = site.server.clock.now_ms()
-    await site.change(health=Health(last_drift_at_ms=now - 8 * DAY))
+    await site.change("cmp", health=Health(last_drift_at_ms=now - 8 * DAY))
     assert (await site.server.call("pks_deprecate", **named))["reasonCode"] == "pks.evidence_required"
-    await site.change(health=Health(last_drift_at_ms=now - 6 * DAY))
+    await site.change("cmp", health=Health(last_drift_at_ms=now - 6 * DAY))
     assert (await site.server.call("pks_deprecate", **named))["deprecated"]
     assert not (await site.match())["matched"]
 
@@ -533,13 +512,13 @@ async def test_only_an_active_entry_matches(site: Site) -> None:
     body = await site.match()
     assert set(body) == MATCH_FIELDS
     assert (body["matched"], body["phenomenonId"], body["topMatches"]) == (False, None, [])
-    await site.change(level=2)
+    await site.change("cmp", level=2)
     found = await site.match()
     assert (found["matched"], found["phenomenonId"], found["phenomenonType"]) == (True, "cmp", "consent_cmp")
     assert (found["confidence"], found["minConfidence"], found["source"]) == (1.0, 0.6, "local")
     assert found["ranking"]["model"] == "weighted_v1"
     assert found["playbook"]["actions"][0]["selector"] == "#no"
-    await site.change(deprecated_reason="gone")
+    await site.change("cmp", deprecated_reason="gone")
     assert (await site.match())["topMatches"] == []
 
 
@@ -547,7 +526,7 @@ async def test_a_near_miss_is_told_as_such(site: Site) -> None:
     await site.upsert(
         consent(fingerprint={"signals": [dom("#cmp"), dom("#gone"), dom("#gone2")], "minConfidence": 0.6})
     )
-    await site.change(level=2)
+    await site.change("cmp", level=2)
     body = await site.match()
     assert (body["matched"], body["phenomenonId"], body["playbook"]) == (False, "cmp", None)
     assert body["topMatches"][0]["matched"] is False
@@ -556,7 +535,7 @@ async def test_a_near_miss_is_told_as_such(site: Site) -> None:
 
 async def test_signals_may_be_sent_instead(site: Site) -> None:
     await site.upsert()
-    await site.change(level=2)
+    await site.change("cmp", level=2)
     sent = {"signals": [dom("#cmp"), {"kind": "text", "match": "WE USE  COOKIES"}]}
     await site.go("/plain")
     assert (await site.match(scope=site.scope, observation=sent))["matched"]
@@ -574,7 +553,7 @@ async def test_without_signals_and_page_there_is_nothing_to_match(site: Site) ->
 
 async def test_a_context_that_is_missed_rules_an_entry_out(site: Site) -> None:
     await site.upsert(consent(context={"device": "mobile", "routes": ["banner"]}))
-    await site.change(level=2)
+    await site.change("cmp", level=2)
     assert (await site.match(context={"device": "mobile"}))["matched"]
     body = await site.match(context={"device": "desktop"})
     assert (body["matched"], body["contextMatch"], body["mismatches"]) == (False, False, ["device"])
@@ -583,7 +562,7 @@ async def test_a_context_that_is_missed_rules_an_entry_out(site: Site) -> None:
 
 async def test_a_quarantined_entry_matches_with_a_warning(site: Site) -> None:
     await site.upsert()
-    await site.change(level=2, health=Health(consecutive_failures=3, failures=3, attempts=3))
+    await site.change("cmp", level=2, health=Health(consecutive_failures=3, failures=3, attempts=3))
     body = await site.match()
     assert (body["matched"], body["health"]["state"]) == (True, "quarantined")
     assert any("quarantined" in one for one in body["warnings"])
@@ -618,10 +597,10 @@ async def test_a_report_is_backed_by_one_call_once(site: Site) -> None:
 async def test_a_call_of_more_than_ten_minutes_ago_backs_nothing(site: Site) -> None:
     await site.upsert()
     await site.press("#no", {"success": GONE})
-    spent = await site.server.count(telemetry_backing)
+    spent = len(await site.server.rows(telemetry_backing))
     site.server.clock.shift_ms += 10 * MINUTE + 1000
     assert not (await site.report("success"))["backed"]
-    assert await site.server.count(telemetry_backing) == spent
+    assert len(await site.server.rows(telemetry_backing)) == spent
 
 
 async def test_a_failure_that_a_call_shows_counts_against_the_entry(site: Site) -> None:
@@ -635,10 +614,12 @@ async def test_a_failure_that_a_call_shows_counts_against_the_entry(site: Site) 
     assert [(row["outcome"], row["severity"]) for row in kinds if row["kind"] == "selector_drift"] == [(-1, 2)]
 
 
-async def test_a_report_counts_where_its_call_was_made_wherever_the_tab_is_now(site: Site, server: Server) -> None:
+async def test_a_report_counts_where_its_call_was_made_wherever_the_tab_is_now(
+    site: Site, server: Server, pages: Shop
+) -> None:
     await site.upsert()
     await site.press("#no", {"success": GONE})
-    other = Site(server, site.tab)
+    other = Site.new(server, pages, site.tab)
     await other.go("/plain")
     assert (await site.report("success"))["backed"]
     kinds = await server.rows(observation, observation.c.kind == "telemetry_confirmed")
@@ -701,8 +682,10 @@ async def test_a_platform_is_added_to_and_guarded(server: Server) -> None:
     refused(await server.call("pks_platform_seed", **broad), "pks.selector_too_broad")
 
 
-async def test_a_platform_met_on_a_new_site_leaves_a_candidate_and_nothing_more(server: Server, tab: str) -> None:
-    site = Site(server, tab)
+async def test_a_platform_met_on_a_new_site_leaves_a_candidate_and_nothing_more(
+    server: Server, tab: str, pages: Shop
+) -> None:
+    site = Site.new(server, pages, tab)
     await site.go("/onetrust")
     assert not (await site.match())["matched"]
     body = await site.get()
@@ -718,8 +701,8 @@ async def test_a_platform_met_on_a_new_site_leaves_a_candidate_and_nothing_more(
 # -- poisoning
 
 
-async def test_words_of_a_page_stay_data_bounded_and_marked(server: Server, tab: str) -> None:
-    site = Site(server, tab)
+async def test_words_of_a_page_stay_data_bounded_and_marked(server: Server, tab: str, pages: Shop) -> None:
+    site = Site.new(server, pages, tab)
     await site.go("/orders")
     told = await site.upsert(consent(fingerprint={"signals": [dom("#cmp")]}))
     assert (told["action"], told["level"]) == ("created", 1)
@@ -731,8 +714,8 @@ async def test_words_of_a_page_stay_data_bounded_and_marked(server: Server, tab:
     assert not full["mayGuide"]
 
 
-async def test_a_page_that_an_agent_has_scripted_confirms_nothing(server: Server, tab: str) -> None:
-    site = Site(server, tab)
+async def test_a_page_that_an_agent_has_scripted_confirms_nothing(server: Server, tab: str, pages: Shop) -> None:
+    site = Site.new(server, pages, tab)
     await site.go("/plain")
     planted = "document.body.insertAdjacentHTML('beforeend', '<div id=cmp><button id=no>Reject all</button></div>')"
     assert (await server.call("eval", targetId=tab, expression=planted)).get("ok")
@@ -740,8 +723,8 @@ async def test_a_page_that_an_agent_has_scripted_confirms_nothing(server: Server
     assert told["unconfirmedSelectors"] == ["#cmp", "#no"]
 
 
-async def test_consent_by_another_name_is_consent_all_the_same(server: Server, tab: str) -> None:
-    site = Site(server, tab)
+async def test_consent_by_another_name_is_consent_all_the_same(server: Server, tab: str, pages: Shop) -> None:
+    site = Site.new(server, pages, tab)
     await site.go("/onetrust")
     entry = {
         "id": "sneaky",
@@ -755,10 +738,10 @@ async def test_consent_by_another_name_is_consent_all_the_same(server: Server, t
     await nothing_known(site)
 
 
-async def test_a_site_that_looks_like_another_is_another(server: Server, tab: str, site: Site) -> None:
+async def test_a_site_that_looks_like_another_is_another(server: Server, tab: str, site: Site, pages: Shop) -> None:
     """A look-alike name can be open at the same time, and still nothing of it gets into what it imitates."""
     await site.upsert()
-    twin = Site(server, str((await server.call("tab_new"))["targetId"]))
+    twin = Site.new(server, pages, await server.new_tab())
     twin.scope = site.scope.replace("k", "\u043a", 1)
     port = site.scope.rpartition(":")[2]
     await server.call("navigate", targetId=twin.tab, url=f"http://{twin.scope}/banner")
@@ -805,8 +788,10 @@ async def test_a_matching_write_answers_the_question_that_was_asked(site: Site) 
     assert "pksSemanticLearningResolution" not in await site.upsert(consent(click("#shut", "noop")))
 
 
-async def test_a_platform_met_while_its_layer_is_answered_leaves_a_candidate(server: Server, tab: str) -> None:
-    site = Site(server, tab)
+async def test_a_platform_met_while_its_layer_is_answered_leaves_a_candidate(
+    server: Server, tab: str, pages: Shop
+) -> None:
+    site = Site.new(server, pages, tab)
     await site.go("/onetrust")
     gone = {"all": [{"factKey": "dom.#onetrust-banner-sdk", "operator": "not_exists"}]}
     await site.press("#onetrust-reject-all-handler", {"success": gone})

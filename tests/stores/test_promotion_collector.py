@@ -13,8 +13,7 @@ from nova_mcp.observation.model import CallOutcome, Checked, Signals
 from nova_mcp.promotion import event_store
 from nova_mcp.promotion.model import HOUR_MS
 from nova_mcp.promotion.standing import entry_of
-from promotion_entries import HERE, NOW, added, hint, phenomenon
-from promotion_site import FAILED, SIGHTED, WORKED, Site, replayed
+from promotion_kit import FAILED, HERE, NOW, SIGHTED, WORKED, Site, added, hint, phenomenon, replayed
 
 
 @pytest.fixture

@@ -20,8 +20,7 @@ from nova_mcp.promotion.promoter import Wish
 from nova_mcp.promotion.replaying import replay_levels
 from nova_mcp.promotion.standing import entry_of
 from nova_mcp.promotion.tables import learning_event, learning_step, revalidation_check, telemetry_backing
-from promotion_entries import HERE, NOW, added, hint, phenomenon
-from promotion_marks import checked, drift, failure, seen, success
+from promotion_kit import HERE, NOW, added, checked, drift, failure, hint, phenomenon, seen, success
 
 GOOD = (success, success, success, seen)
 BAD = (failure, failure, drift, checked, success, seen)

@@ -31,7 +31,7 @@ from nova_mcp.knowledge.refusing import LiveLook
 from nova_mcp.knowledge.store import Birth
 from nova_mcp.observation import store
 from nova_mcp.observation.model import CallOutcome, PageState, Signals, Touched
-from nova_mcp.promotion import event_store, opportunity_store, track_store
+from nova_mcp.promotion import event_store, semantic_store, track_store
 from nova_mcp.promotion.collector import HOOKS
 from nova_mcp.promotion.drafting import Looks
 from nova_mcp.promotion.generator import Generation, planned
@@ -337,10 +337,10 @@ def test_repeats_within_half_a_minute_are_one_use(desk):
 
 def test_while_a_richer_question_is_open_nothing_is_raised_and_then_it_is(desk):
     asked = SemanticOpportunity("sem:consent_cmp:https://shop.test:f", "consent_cmp", "https://shop.test", "f", 0.8, T0)
-    desk.db.write_sync(opportunity_store.save, "local", asked, T0)
+    desk.db.write_sync(semantic_store.save, "local", asked, T0)
     uses(desk)
     assert desk.entries() == []
-    desk.db.write_sync(opportunity_store.save, "local", replace(asked, state="dismissed"), T0)
+    desk.db.write_sync(semantic_store.save, "local", replace(asked, state="dismissed"), T0)
     last = desk.call(T0 + 5 * HOUR, "#buy", signals=Signals(label="success"))
     assert len(last.signals.learned) == 1
 

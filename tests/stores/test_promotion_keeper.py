@@ -16,9 +16,7 @@ from nova_mcp.promotion.keeper import Explained, PromotionKeeper, Unknown
 from nova_mcp.promotion.model import DAY_MS, HOUR_MS, Lower
 from nova_mcp.promotion.promoter import Wish
 from nova_mcp.promotion.standing import entry_of
-from promotion_entries import HERE, NOW, added, hint, phenomenon
-from promotion_marks import failure, success
-from promotion_site import replayed
+from promotion_kit import HERE, NOW, added, failure, hint, phenomenon, replayed, success
 
 
 class Clock:

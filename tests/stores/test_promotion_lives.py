@@ -23,8 +23,7 @@ from nova_mcp.promotion.model import DAY_MS, HOUR_MS
 from nova_mcp.promotion.promoter import Wish
 from nova_mcp.promotion.replaying import replay_levels
 from nova_mcp.promotion.standing import entry_of
-from promotion_entries import HERE, NOW, added, phenomenon
-from promotion_site import FAILED, SIGHTED, WORKED, Site
+from promotion_kit import FAILED, HERE, NOW, SIGHTED, WORKED, Site, added, phenomenon
 
 WRITER = Writer(steps_store)
 CONTROLS = ("#go", "#ok", "#close")

@@ -19,9 +19,7 @@ from nova_mcp.promotion.folding import (
 )
 from nova_mcp.promotion.model import DAY_MS, EvidenceCounts, Gate, LearningEvent
 from nova_mcp.promotion.standing import entry_of
-from promotion_entries import HERE, NOW, added, hint, phenomenon
-from promotion_marks import drift, failure, seen, success
-from promotion_site import replayed
+from promotion_kit import HERE, NOW, added, drift, failure, hint, phenomenon, replayed, seen, success
 
 EVERY_KIND = (
     Observed(replace(success("a", NOW), replaced="b", severe=False)),

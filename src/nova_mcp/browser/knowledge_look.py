@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from nova_mcp.browser.blocker_rules import ControlFacts
+from nova_mcp.browser.blocker_rules import ControlFacts, label_for
 from nova_mcp.browser.commit_check import commit_facts
 from nova_mcp.browser.commit_points import CommitPoint, Trigger, classify_commit_point
 from nova_mcp.browser.seen import Answer, SeenElement, SeenForm, answer, read_element, read_form
@@ -252,10 +252,11 @@ def _print(raw: Answer) -> PrintSeen:
 
 @dataclass(frozen=True, slots=True)
 class ArmedSeen:
-    """The very element that is about to be acted on."""
+    """The very element that is about to be acted on; `consents` when pressing it would give consent."""
 
     seen: PrintSeen
     control: ControlFacts
+    consents: bool = False
 
 
 async def armed(tab: "Tab", frame_id: str | None = None) -> ArmedSeen | None:
@@ -264,7 +265,12 @@ async def armed(tab: "Tab", frame_id: str | None = None) -> ArmedSeen | None:
     Asked of one document only: another one has nothing that was prepared.
     """
     told = answer(await tab.channel.ask("knowledgeArmed", {}, frame_id=frame_id))
-    return None if told.get("lost") else ArmedSeen(_print(told["print"]), _control(told["control"]))
+    if told.get("lost"):
+        return None
+    control, layer = _control(told["control"]), told["layer"]
+    asked = layer is not None and (layer["kind"], layer["label"]) == ("consent", "accept")
+    consents = asked or (told["nearConsent"] and label_for(control, "consent") == "accept")
+    return ArmedSeen(_print(told["print"]), control, consents)
 
 
 async def covered_share(tab: "Tab") -> float | None:

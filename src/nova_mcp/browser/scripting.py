@@ -39,11 +39,11 @@ async def evaluate(tab: Tab, expression: str, world: World, timeout_ms: int) -> 
     """The value of an expression; a script that throws or does not end is told as such."""
     tab.require_ready()
     # Before it runs: whatever becomes of it, the document is no longer the site's own.
-    tab.scripted_epoch = tab.page_epoch
+    tab.scripted()
     async with tab.watch():
         try:
             reply = await _run(tab.channel, expression, world, timeout_ms)
-            tab.scripted_epoch = tab.page_epoch
+            tab.scripted()
             if (thrown := reply.get("exceptionDetails")) is not None:
                 raise _threw(_said(thrown))
             return await _value(tab.channel, reply["result"])

@@ -99,6 +99,8 @@ class Tab:
         self.blockers = BlockerMemory()
         # The document an agent's own script ran in: what it shows from then on proves nothing.
         self.scripted_epoch: int | None = None
+        # The tabs that may reach into each other's documents: this one, who opened it, and what they opened.
+        self.kin: list[Tab] = [self]
         # When each agent last looked at what the page shows.
         self.observed: dict[Owner, int] = {}
         self.last_activity_ms = clock.now_ms()
@@ -135,6 +137,29 @@ class Tab:
         if self.channel.stalled:
             return "stalled"
         return "loading" if self.loading else "ready"
+
+    def scripted(self) -> None:
+        """An agent's own script runs here: nothing that it can reach is the site's own any more."""
+        for tab in self.kin:
+            tab.scripted_epoch = tab.page_epoch
+
+    def opened_by(self, opener: "Tab", *, reached: bool) -> None:
+        """`reached` when an agent's script lived in the opener as it opened this one."""
+        self.opener_target_id = opener.target_id
+        self.kin = opener.kin
+        self.kin.append(self)
+        if reached:
+            self.scripted_epoch = self.page_epoch
+        self._reached()
+
+    def leave_kin(self) -> None:
+        if self in self.kin:
+            self.kin.remove(self)
+
+    def _reached(self) -> None:
+        """A new document beside one that an agent's script still lives in is within its reach at once."""
+        if any(tab is not self and tab.scripted_epoch == tab.page_epoch for tab in self.kin):
+            self.scripted_epoch = self.page_epoch
 
     @property
     def principal(self) -> str:
@@ -201,7 +226,10 @@ class Tab:
         self.page = page
         self.channel = channel
         self.guard = guard
+        unseen = self.page_epoch == 0 and self.scripted_epoch == 0
         self.page_epoch += 1
+        if unseen:
+            self.scripted_epoch = self.page_epoch
         self.loading = False
         self._dialog_moments.clear()
         channel.on_document(lambda _: self._new_document(channel))
@@ -215,6 +243,7 @@ class Tab:
     def _new_document(self, channel: PageChannel) -> None:
         if channel is self.channel:
             self.page_epoch += 1
+            self._reached()
             self.loading = True
             self.title = ""
             self.http_status, self._next_status = self._next_status, None

@@ -244,13 +244,20 @@ class Targets:
 
     async def _adopt(self, page: Page, seat: Seat, owner: Owner, opener: Tab | None) -> Tab:
         sandbox_id = seat.sandbox_id
+        # Asked now: its opener may write into it and be gone before anybody has looked at it.
+        reached = opener is not None and opener.scripted_epoch == opener.page_epoch
         number = await self._journal.next_number("tab")
         now = self._ports.clock.now_ms()
         tab = Tab(f"tab_{number}", sandbox_id, owner, self, self._ports.clock)
         tab.perception = Perception(self._snapshots)
         tab.lease = Lease(owner, now + IMPLICIT_LEASE_MS)
-        tab.opener_target_id = None if opener is None else opener.target_id
-        await self._parts.equip(tab, page)
+        if opener is not None:
+            tab.opened_by(opener, reached=reached)
+        try:
+            await self._parts.equip(tab, page)
+        except BaseException:
+            tab.leave_kin()
+            raise
         tab.url = page.url or BLANK
         self._tabs[tab.target_id] = tab
         # From here on the tab itself is counted, never both.
@@ -273,6 +280,7 @@ class Targets:
     def _drop(self, tab: Tab, reason: ClaimEnd = "tab_closed") -> None:
         self._tabs.pop(tab.target_id, None)
         tab.perception.close()
+        tab.leave_kin()
         self.claims.gone(tab.target_id, reason)
         self._active = {owner: target for owner, target in self._active.items() if target != tab.target_id}
         self._turns = {owner: turns.closed(one, tab.target_id) for owner, one in self._turns.items()}

@@ -80,7 +80,8 @@ def _fold(text: str) -> str:
     if text.isascii():
         return text[:_MAX_NAME_CHARS].casefold()
     decomposed = unicodedata.normalize("NFKD", text[:_MAX_NAME_CHARS].casefold())
-    return "".join(character for character in decomposed if not unicodedata.combining(character))
+    # What is not seen between two letters parts no word.
+    return "".join(one for one in decomposed if not unicodedata.combining(one) and unicodedata.category(one) != "Cf")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ from typing import Any
 from nova_mcp.cli.terminal import moment, print_table, say, visible
 from nova_mcp.knowledge.model import Action, Context, DomainHint, ElementPrint, Phenomenon, Playbook, VerifyStep
 from nova_mcp.promotion.model import LearningEvent
-from nova_mcp.promotion.overview import Life, Progress, Standing
+from nova_mcp.promotion.overview import KnownRevision, Life, Progress
 from nova_mcp.promotion.wording import number
 from nova_mcp.tools.knowledge_parts import health_part, hint_part, phenomenon_part
 from nova_mcp.tools.promoting import GatePart
@@ -57,7 +57,7 @@ def say_entry(scope: str, found: Life, now_ms: int) -> None:
     print_table(("when", "what happened", "on what evidence"), _life_rows(found))
 
 
-def _say_revision(scope: str, one: Standing, now_ms: int) -> None:
+def _say_revision(scope: str, one: KnownRevision, now_ms: int) -> None:
     print_table(("", visible(f"{scope} {one.shelved.stable_id}")), _facts(one, now_ms))
     kept = one.shelved.kept
     if isinstance(kept, DomainHint):
@@ -72,7 +72,7 @@ def _say_revision(scope: str, one: Standing, now_ms: int) -> None:
         _say_playbook(kept.content.playbook)
 
 
-def _facts(one: Standing, now_ms: int) -> Iterator[tuple[str, object]]:
+def _facts(one: KnownRevision, now_ms: int) -> Iterator[tuple[str, object]]:
     shelved, kept = one.shelved, one.shelved.kept
     health = health_part(kept.health, now_ms)
     yield "type", kept.content.type if isinstance(kept, Phenomenon) else f"hint: {kept.kind}, {kept.mode}"
@@ -183,7 +183,7 @@ def entry_json(found: Life, now_ms: int) -> dict[str, Any]:
     }
 
 
-def _revision_json(one: Standing, now_ms: int) -> dict[str, Any]:
+def _revision_json(one: KnownRevision, now_ms: int) -> dict[str, Any]:
     kept = one.shelved.kept
     if isinstance(kept, Phenomenon):
         told = phenomenon_part(kept, now_ms, full=True).model_dump(mode="json", by_alias=True)

@@ -16,7 +16,7 @@ from nova_mcp.knowledge.listing import Listing, SiteBrief, Wanted, listed
 from nova_mcp.knowledge.model import Phenomenon, ScopeName
 from nova_mcp.promotion import overview
 from nova_mcp.promotion.overview import KnownEntry, KnownSite
-from nova_mcp.promotion.overview import Standing as Stands
+from nova_mcp.promotion.overview import KnownRevision as Stands
 from nova_mcp.storage.engine import Database
 from nova_mcp.tools.knowledge_parts import health_part, hint_part, phenomenon_part
 from nova_mcp.tools.times import utc

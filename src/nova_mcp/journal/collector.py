@@ -116,7 +116,7 @@ def drawn(conn: Connection, record: CallRecord, link: Link, bind: Binding | None
 
 def _attributed(conn: Connection, record: CallRecord, bind: Binding | None) -> CallRecord:
     """Agents don't say which entry they use; where they touch something, Nova looks it up."""
-    if bind is None or record.touched.selector is None or record.effect not in ACTING:
+    if bind is None or record.touched.selector is None or record.effect not in ACTING or record.signals.framed:
         return record
     host = context_host(record)
     if host is None or record.signals.target_stable_id is not None:

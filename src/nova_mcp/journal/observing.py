@@ -131,7 +131,8 @@ def event_key_of(record: CallRecord) -> str | None:
     if not is_evidence(record):
         return None
     selector = storable_text(record.touched.selector or "")
-    return digest("event", context_host(record) or "", record.tool_name, selector)[:32]
+    place = ("frame",) if record.signals.framed else ()
+    return digest("event", context_host(record) or "", record.tool_name, selector, *place)[:32]
 
 
 def diagnostic_key_of(record: CallRecord) -> str | None:
@@ -305,7 +306,8 @@ def _touching(record: CallRecord, seen: Observation) -> Observation:
         seen.severity,
         target_stable_id=signals.target_stable_id,
         fingerprint_hash=touched.fingerprint_id,
-        selector_norm=None if touched.selector is None else storable_text(touched.selector),
+        # What stands in a frame is no control of the page, whatever else is called the same there.
+        selector_norm=None if touched.selector is None or signals.framed else storable_text(touched.selector),
         source_scope=signals.source_scope,
         payload={name: value for name, value in payload.items() if value is not None},
     )

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeVar
 from nova_mcp.errors import Fix
 from nova_mcp.knowledge.applying import brought
 from nova_mcp.knowledge.drift import GATE
-from nova_mcp.knowledge.fingerprints import Sighting, match, sighting
+from nova_mcp.knowledge.fingerprints import PageSignals, match, page_signals
 from nova_mcp.knowledge.health import last_30_days, staleness, state
 from nova_mcp.knowledge.model import (
     SHADOW,
@@ -184,12 +184,6 @@ def warning_of(scope: ScopeName, one: Phenomenon, now_ms: int) -> HealthWarning 
     return None
 
 
-def health_warnings(scope: ScopeName, entries: Iterable[Phenomenon], now_ms: int) -> tuple[HealthWarning, ...]:
-    """Doubts about active entries, gravest first."""
-    found = (warning_of(scope, one, now_ms) for one in entries if one.may_guide)
-    return gravest(one for one in found if one is not None)
-
-
 def gravest(found: Iterable[HealthWarning]) -> tuple[HealthWarning, ...]:
     ranked = sorted(found, key=lambda one: (_WARNING_RANK[one.state], one.phenomenon_id))
     return tuple(ranked[:MAX_WARNINGS])
@@ -228,7 +222,7 @@ class Present:
 
 
 def present(entries: Sequence[Phenomenon], question: Question) -> Present:
-    observed = question.observed if isinstance(question.observed, Sighting) else sighting(question.observed)
+    observed = question.observed if isinstance(question.observed, PageSignals) else page_signals(question.observed)
     question = replace(question, observed=observed)
     # Of a long list most belongs to other pages.
     likely = [one for one in entries if any(map(observed.holds, one.content.fingerprint.signals))]

@@ -29,8 +29,8 @@ from nova_mcp.knowledge.advice import (
 )
 from nova_mcp.knowledge.drift import HOUR_MS, after_sighting
 from nova_mcp.knowledge.drift import moved as moved_away
-from nova_mcp.knowledge.fingerprints import Observed, sighting
-from nova_mcp.knowledge.keeper import Known
+from nova_mcp.knowledge.fingerprints import ObservedSignal, page_signals
+from nova_mcp.knowledge.keeper import KnownScope
 from nova_mcp.knowledge.live import observed_signals, wanted_of
 from nova_mcp.knowledge.model import SHADOW, DomainHint, Phenomenon, ScopeName, StableId
 from nova_mcp.knowledge.platforms import built_in
@@ -76,7 +76,7 @@ class Looking:
     """What there is to say about a site before its page has been asked what of it holds."""
 
     here: Here
-    known: Known
+    known: KnownScope
     entries: tuple[Shelved, ...]
     hints: tuple[DomainHint, ...]
     used: UsedAction | None
@@ -120,18 +120,18 @@ class Advisor:
         self._used: OrderedDict[_Whose, UsedAction] = OrderedDict()
         self._visits: OrderedDict[str, tuple[int, ScopeName, int]] = OrderedDict()
         self._sighted: OrderedDict[int, int] = OrderedDict()
-        self._longest: OrderedDict[_Whose, tuple[Known, Told, tuple[UsedAction | None, tuple[Shelved, ...]], Said]]
+        self._longest: OrderedDict[_Whose, tuple[KnownScope, Told, tuple[UsedAction | None, tuple[Shelved, ...]], Said]]
         self._longest = OrderedDict()
-        self._doubtful: OrderedDict[ScopeName, tuple[Known, int, tuple[tuple[Phenomenon, HealthWarning], ...]]]
+        self._doubtful: OrderedDict[ScopeName, tuple[KnownScope, int, tuple[tuple[Phenomenon, HealthWarning], ...]]]
         self._doubtful = OrderedDict()
-        self._proofs: OrderedDict[ScopeName, tuple[Known, Proofs]] = OrderedDict()
-        self._wanted: OrderedDict[ScopeName, tuple[Known, WantedSignals]] = OrderedDict()
+        self._proofs: OrderedDict[ScopeName, tuple[KnownScope, Proofs]] = OrderedDict()
+        self._wanted: OrderedDict[ScopeName, tuple[KnownScope, WantedSignals]] = OrderedDict()
 
     def used(self, owner: tuple[str, str], scope: ScopeName, selector: str, tool: str) -> None:
         """A caller's verified action; its next look may be told that it is worth keeping."""
         _put(self._used, (owner, scope), UsedAction(normalize_selector(selector), tool))
 
-    def looking(self, here: Here, known: Known) -> Looking:
+    def looking(self, here: Here, known: KnownScope) -> Looking:
         """What may be told on this page: nothing that came to be only while it was open."""
         now = self._clock.now_ms()
         since = self._since(here, now)
@@ -147,7 +147,7 @@ class Advisor:
             _put(self._visits, here.target_id, (here.page_epoch, here.scope, since))
         return since
 
-    def _action(self, here: Here, known: Known) -> UsedAction | None:
+    def _action(self, here: Here, known: KnownScope) -> UsedAction | None:
         used = self._used.get((here.owner, here.scope))
         if used is None:
             return None
@@ -184,7 +184,7 @@ class Advisor:
     def say(self, looking: Looking, seen: SignalsSeen) -> tuple[Said, Present]:
         """What of all that holds now and is news to this caller."""
         request = Request(locale=seen.locale, route=route_of(looking.here.url))
-        question = Question(sighting(observed_signals(seen)), request, looking.known.trust, looking.now_ms)
+        question = Question(page_signals(observed_signals(seen)), request, looking.known.trust, looking.now_ms)
         found = present(looking.phenomena, question)
         return self._said(looking, found, request, seen.frameworks), found
 
@@ -196,7 +196,7 @@ class Advisor:
         if held is not None and held[0] is looking.known and held[1] is told and held[2] == (used, looking.entries):
             return held[3]
         signals = [one for entry in looking.phenomena for one in entry.content.fingerprint.signals]
-        observed = sighting(Observed(one.match, one.kind) for one in signals)
+        observed = page_signals(ObservedSignal(one.match, one.kind) for one in signals)
         found = present(looking.phenomena, Question(observed, Request(), looking.known.trust, looking.now_ms))
         reads = any(key.startswith("framework:") for key, _ in told.said)
         said = self._said(looking, found, Request(), () if reads else _ANY_FRAMEWORK)
@@ -234,7 +234,7 @@ class Advisor:
 
     def sighted(self, looking: Looking, found: Present, seen: SignalsSeen) -> Also | None:
         """How far the entries that were seen have moved from what was learned; None when there is nothing to write."""
-        names, observed = {one.stable_id for one in found.entries}, sighting(observed_signals(seen))
+        names, observed = {one.stable_id for one in found.entries}, page_signals(observed_signals(seen))
         moved: dict[int, float] = {}
         for one in looking.entries:
             entry = one.kept

@@ -20,8 +20,8 @@ from nova_mcp.knowledge.model import (
     ValueSource,
     VerifyStep,
 )
+from nova_mcp.knowledge.print_similarity import TELLING, Likeness, excludes, family, likeness
 from nova_mcp.knowledge.refusing import UNREAD
-from nova_mcp.knowledge.similarity import TELLING, Likeness, excludes, likeness
 
 DEFAULT_STEPS: Final = 10
 LOOKS_SAME: Final = 0.50
@@ -67,10 +67,6 @@ class NotApplied:
     """Nothing was touched; a situation that isn't there is no failure of the entry."""
 
     problem: Problem
-
-    @property
-    def counts_as_failure(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +188,11 @@ def still_looks_like(learned: ElementPrint, seen: ElementPrint) -> Likeness | No
         return found if max(labels) >= _KEPT else None
     kept = [share for name in TELLING if (share := found.of(name)) is not None]
     return found if not kept or max(kept) >= _KEPT else None
+
+
+def takes_text(seen: ElementPrint) -> bool:
+    """Whether a key writes there, or goes nowhere at all, instead of pressing what has the focus."""
+    return family(seen) == "entry" or seen.tag in ("body", "html")
 
 
 def _says_what_it_should(action: Action, control: ControlFacts) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nova_mcp.knowledge.fingerprints import Match, Observed, Sighting, applies, holding
+from nova_mcp.knowledge.fingerprints import Match, ObservedSignal, PageSignals, applies, holding
 from nova_mcp.knowledge.health import HealthOutcome, staleness, state
 from nova_mcp.knowledge.model import SHADOW, Action, Fingerprint, Phenomenon, PhenomenonType, Problem, ScopeName, Signal
 
@@ -37,7 +37,7 @@ def distance(baseline: Iterable[Signal], held: Iterable[Signal], locale: str | N
     return 1 - len(then & now) / union if union else 0.0
 
 
-def moved(entry: Phenomenon, observed: Sequence[Observed] | Sighting, locale: str | None = None) -> float:
+def moved(entry: Phenomenon, observed: Sequence[ObservedSignal] | PageSignals, locale: str | None = None) -> float:
     """How far a page is from what held when the entry was written; nothing can move away from nothing."""
     if not entry.baseline:
         return 0.0
@@ -95,13 +95,6 @@ def health_outcome(verdict: Verdict) -> HealthOutcome:
             return "silent_drift"
         case None:
             return "not_applicable"
-
-
-def first_choices(phenomenon: Phenomenon) -> tuple[str, ...]:
-    """The selectors that have to resolve; fallbacks don't count."""
-    playbook = phenomenon.content.playbook
-    actions = () if playbook is None else playbook.actions
-    return tuple(dict.fromkeys(one.selector for one in actions if one.selector is not None))
 
 
 def reachable_now(phenomenon: Phenomenon) -> tuple[Action, ...]:

@@ -15,7 +15,7 @@ KINDS: Final[tuple[SignalKind, ...]] = get_args(SignalKind)
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedSignal:
     """A signal that holds on the page; without a kind it stands for any."""
 
     match: str
@@ -86,7 +86,7 @@ def distinct(signals: Iterable[Signal]) -> tuple[Signal, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class PageSignals:
     """Everything that holds on a page, spelled once for all the fingerprints it is compared with."""
 
     by_kind: Mapping[SignalKind, frozenset[str]]
@@ -95,9 +95,9 @@ class Sighting:
         return spelled(signal.kind, signal.match) in self.by_kind[signal.kind]
 
 
-def sighting(observed: Iterable[Observed]) -> Sighting:
+def page_signals(observed: Iterable[ObservedSignal]) -> PageSignals:
     named = list(observed)
-    return Sighting(
+    return PageSignals(
         {
             kind: frozenset(spelled(kind, one.match) for one in named if one.kind is None or one.kind == kind)
             for kind in KINDS
@@ -105,13 +105,15 @@ def sighting(observed: Iterable[Observed]) -> Sighting:
     )
 
 
-def holding(fingerprint: Fingerprint, observed: Iterable[Observed] | Sighting) -> frozenset[Signal]:
+def holding(fingerprint: Fingerprint, observed: Iterable[ObservedSignal] | PageSignals) -> frozenset[Signal]:
     """The signals of a fingerprint that hold on the page, whatever its language."""
-    seen = observed if isinstance(observed, Sighting) else sighting(observed)
+    seen = observed if isinstance(observed, PageSignals) else page_signals(observed)
     return frozenset(one for one in fingerprint.signals if seen.holds(one))
 
 
-def match(fingerprint: Fingerprint, observed: Iterable[Observed] | Sighting, locale: str | None = None) -> Match:
+def match(
+    fingerprint: Fingerprint, observed: Iterable[ObservedSignal] | PageSignals, locale: str | None = None
+) -> Match:
     """Weight of what matched by weight of what could have."""
     held = {(one.kind, spelled(one.kind, one.match)) for one in holding(fingerprint, observed)}
     rows: list[SignalMatch] = []
@@ -126,13 +128,13 @@ def match(fingerprint: Fingerprint, observed: Iterable[Observed] | Sighting, loc
     return Match(confidence, fingerprint.min_confidence, tuple(rows))
 
 
-def told(text: str) -> Observed:
+def told(text: str) -> ObservedSignal:
     """A signal as a caller spells it: `kind:match`, or a bare match of any kind."""
     kind, colon, rest = text.partition(":")
     for known in KINDS:
         if colon and kind.strip().lower() == known and rest.strip():
-            return Observed(rest.strip(), known)
-    return Observed(text.strip())
+            return ObservedSignal(rest.strip(), known)
+    return ObservedSignal(text.strip())
 
 
 def explained(fingerprint: Fingerprint, signals: Sequence[str], locale: str | None = None) -> Match:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge import platform_store, store
 from nova_mcp.knowledge.deciding import Deciding
-from nova_mcp.knowledge.fingerprints import Observed
+from nova_mcp.knowledge.fingerprints import ObservedSignal
 from nova_mcp.knowledge.health import trust_of
 from nova_mcp.knowledge.listing import Listing, Wanted, listed
 from nova_mcp.knowledge.model import (
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownScope:
     """Everything stored of a scope, as of one state of it."""
 
     scope: ScopeName
@@ -77,14 +77,14 @@ class KnowledgeKeeper:
         self._db = db
         self._clock = clock
         self._scribe = scribe
-        self._scopes: OrderedDict[ScopeName, Known] = OrderedDict()
+        self._scopes: OrderedDict[ScopeName, KnownScope] = OrderedDict()
         self._platforms: tuple[Version, tuple[Platform, ...]] = ((0, 0, 0), built_in())
         self._met: OrderedDict[tuple[ScopeName, str], None] = OrderedDict()
         self.writer = Writer(scribe)
 
     # -- reading
 
-    async def known(self, scope: ScopeName) -> Known:
+    async def known(self, scope: ScopeName) -> KnownScope:
         """What is stored of a scope; read anew only when it has changed."""
         held = self._scopes.get(scope)
         known = await self._db.read(self._read, scope, held)
@@ -94,18 +94,22 @@ class KnowledgeKeeper:
             self._scopes.popitem(last=False)
         return known
 
-    def _read(self, conn: Connection, scope: ScopeName, held: Known | None) -> Known:
+    def _read(self, conn: Connection, scope: ScopeName, held: KnownScope | None) -> KnownScope:
         rev, now = store.state_rev(conn, scope), self._clock.now_ms()
         if held is not None and held.state_rev == rev and abs(now - held.read_at_ms) < TRUST_MS:
             return held
         if not rev:
-            return Known(scope, read_at_ms=now)
+            return KnownScope(scope, read_at_ms=now)
         shelved = tuple(store.entries(conn, scope))
         current = (one.kept for one in shelved if one.slot == "current" and isinstance(one.kept, Phenomenon))
-        return Known(scope, rev, shelved, trust_of(current, now), store.scope_row(conn, scope), now)
+        return KnownScope(scope, rev, shelved, trust_of(current, now), store.scope_row(conn, scope), now)
 
     def match(
-        self, known: Known, observed: Sequence[Observed], request: Request, kind: PhenomenonType | None = None
+        self,
+        known: KnownScope,
+        observed: Sequence[ObservedSignal],
+        request: Request,
+        kind: PhenomenonType | None = None,
     ) -> Ranking:
         """Which active entries fit what is seen, best first."""
         return rank(known.phenomena, Question(observed, request, known.trust, self._clock.now_ms(), kind))

@@ -12,7 +12,7 @@ from nova_mcp.browser.knowledge_look import (
     VendorSign,
     WantedSignals,
 )
-from nova_mcp.knowledge.fingerprints import Observed, distinct
+from nova_mcp.knowledge.fingerprints import ObservedSignal, distinct
 from nova_mcp.knowledge.model import ElementPrint, Phenomenon, Platform, Signal
 from nova_mcp.knowledge.refusing import LiveLook, bounded
 from nova_mcp.knowledge.repair import PageElement
@@ -55,14 +55,14 @@ def live_looks(seen: Mapping[str, SelectorSeen]) -> dict[str, LiveLook]:
     }
 
 
-def observed_signals(seen: SignalsSeen) -> tuple[Observed, ...]:
+def observed_signals(seen: SignalsSeen) -> tuple[ObservedSignal, ...]:
     """Everything that holds, as a fingerprint is matched against."""
     return (
-        *(Observed(one, "dom") for one in seen.dom),
-        *(Observed(one, "vendor") for one in seen.vendors),
-        *(Observed(one, "text") for one in seen.text),
-        *(Observed(one, "interaction") for one in seen.interaction),
-        *(Observed(one, "layout") for one in seen.layout),
+        *(ObservedSignal(one, "dom") for one in seen.dom),
+        *(ObservedSignal(one, "vendor") for one in seen.vendors),
+        *(ObservedSignal(one, "text") for one in seen.text),
+        *(ObservedSignal(one, "interaction") for one in seen.interaction),
+        *(ObservedSignal(one, "layout") for one in seen.layout),
     )
 
 

@@ -229,7 +229,7 @@ class Phenomenon:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Revisions:
     """What one stable id stands for: the revision that counts, and a newer one that has to earn its place."""
 
     current: Phenomenon

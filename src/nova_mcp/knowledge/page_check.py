@@ -7,7 +7,7 @@ from typing import Final
 from nova_mcp.browser import knowledge_look
 from nova_mcp.browser.knowledge_look import SelectorSeen
 from nova_mcp.browser.tab import Tab
-from nova_mcp.knowledge.fingerprints import Observed, holding
+from nova_mcp.knowledge.fingerprints import ObservedSignal, holding
 from nova_mcp.knowledge.live import live_looks, observed_signals, print_of, surroundings, wanted_of
 from nova_mcp.knowledge.model import Action, Content, ElementPrint, Phenomenon, Platform, Problem, StableId
 from nova_mcp.knowledge.refusing import (
@@ -33,7 +33,7 @@ class PageCheck:
     now_ms: int
     looks: Mapping[str, LiveLook] = field(default_factory=dict)
     prints: Mapping[str, ElementPrint] = field(default_factory=dict)
-    observed: tuple[Observed, ...] = ()
+    observed: tuple[ObservedSignal, ...] = ()
     around: tuple[ElementPrint, ...] = ()
     problems: tuple[Problem, ...] = ()
     vendors: tuple[str, ...] = ()

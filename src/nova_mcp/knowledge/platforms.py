@@ -25,7 +25,8 @@ from nova_mcp.knowledge.model import (
     StableId,
     VerifyStep,
 )
-from nova_mcp.knowledge.refusing import holds_script, holds_secret
+from nova_mcp.knowledge.refusing import hides_something, holds_script, holds_secret
+from nova_mcp.knowledge.scopes import scope_of
 from nova_mcp.knowledge.stability import breadth
 
 PLATFORM_ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{1,63}")
@@ -115,6 +116,14 @@ def _text_problem(wish: Platform) -> Problem | None:
         return Problem("pks.script_content", "Script is never stored, in any field.")
     if any(holds_secret(one, selector=True) for one in texts):
         return Problem("pks.secret_like", "A platform has nothing to keep secret.")
+    if any(map(hides_something, texts)):
+        return Problem("invalid_params", "It holds characters that nobody would see.")
+    hosts = [one.value for one in wish.aliases if one.kind == "script_host"]
+    shared = next((one for one in hosts if "." not in one or scope_of(one) != one), None)
+    if shared is not None:
+        return Problem(
+            "pks.selector_too_broad", f'"{shared[:80]}" is no host of one vendor; as an alias it says nothing.'
+        )
     marks = [one.value for one in wish.aliases if one.kind == "dom_marker"]
     marks += [one.match for one in wish.patterns if one.kind == "dom"]
     broad = next((one for one in marks if breadth(one) is not None), None)

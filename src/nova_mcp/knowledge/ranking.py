@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from nova_mcp.knowledge.fingerprints import Match, Observed, Sighting, match, same_locale, sighting
+from nova_mcp.knowledge.fingerprints import Match, ObservedSignal, PageSignals, match, page_signals, same_locale
 from nova_mcp.knowledge.health import NO_RATE, staleness, state, success_rate
 from nova_mcp.knowledge.model import Context, Health, HealthState, Phenomenon, PhenomenonType, Trust
 from nova_mcp.knowledge.routes import Route, any_covers, restricts
@@ -76,7 +76,7 @@ class Ranking:
 class Question:
     """What is seen, where, and when."""
 
-    observed: Sequence[Observed] | Sighting
+    observed: Sequence[ObservedSignal] | PageSignals
     request: Request
     trust: Trust
     now_ms: int
@@ -136,8 +136,8 @@ def order(one: Scored) -> tuple[float, float, str, int]:
 
 def rank(entries: Iterable[Phenomenon], question: Question) -> Ranking:
     """Active entries only; nothing below and nothing retired is ever returned."""
-    if not isinstance(question.observed, Sighting):
-        question = replace(question, observed=sighting(question.observed))
+    if not isinstance(question.observed, PageSignals):
+        question = replace(question, observed=page_signals(question.observed))
     scored: list[Scored] = []
     ruled_out: list[tuple[Phenomenon, tuple[str, ...]]] = []
     for one in entries:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nova_mcp.browser.blocker_rules import ControlFacts, Label, label_for
+from nova_mcp.browser.key_rules import UnknownKey, belongs_to_browser, parse_key
 from nova_mcp.facts.sensitive import sensitive_text
 from nova_mcp.knowledge import model
 from nova_mcp.knowledge.model import Action, Content, DomainHint, ElementPrint, PhenomenonType, Polarity, Problem
@@ -26,7 +27,14 @@ SURFACES: Final[frozenset[PhenomenonType]] = frozenset(
     {"consent_cmp", "modal", "login_wall", "paywall", "popover_open"}
 )
 _PRESSES: Final = frozenset({"click", "dismiss"})
-_INVISIBLE: Final = re.compile(r"[\u0000-\u001f\u007f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
+_INVISIBLE: Final = re.compile(
+    r"[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e007f]"
+)
+# What breaks lines, turns the direction of reading round or writes without being seen: no page needs it to be known by,
+# and whoever reads an entry would read something else than what is shown. Joiners and soft hyphens belong to words.
+_HIDING: Final = re.compile(r"[\u0080-\u009f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\U000e0000-\U000e007f]")
+_ESCAPED: Final = re.compile(r"\\([0-9a-fA-F]{1,6})\s?")
 _SCRIPT: Final = re.compile(
     r"(?:javascript|vbscript|livescript)\s*:"
     r"|data\s*:\s*(?:text/html|image/svg|application/(?:x-)?(?:java|ecma)script|text/javascript)"
@@ -81,8 +89,18 @@ class LiveVerdict:
 
 def holds_script(text: str) -> bool:
     """Whether a text could be run somewhere; invisible characters and look-alike forms don't hide it."""
-    shown = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-    return _SCRIPT.search(shown) is not None
+    seen = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return any(_SCRIPT.search(one) is not None for one in (seen, _ESCAPED.sub(_plain, seen)))
+
+
+def _plain(escaped: re.Match[str]) -> str:
+    """A selector may spell any character by its number."""
+    number = int(escaped[1], 16)
+    return chr(number) if number < 0x110000 else ""
+
+
+def hides_something(text: str) -> bool:
+    return _HIDING.search(text) is not None
 
 
 def holds_secret(text: str, *, selector: bool = False) -> str | None:
@@ -149,6 +167,8 @@ def _text_problems(content: Content) -> Iterator[Problem]:
             yield Problem("pks.script_content", "Script is never stored, in any field.", where)
         elif (found := holds_secret(text, selector=selector)) is not None:
             yield Problem("pks.secret_like", f"It looks like {found}; name a value source instead.", where)
+        elif hides_something(text):
+            yield Problem("invalid_params", "It holds characters that nobody would see.", where)
         elif len(text) > (SELECTOR_CHARS if selector else MATCH_CHARS):
             yield Problem("invalid_params", "This text is too long to be kept.", where)
 
@@ -190,14 +210,29 @@ def _action_shape(action: Action) -> str | None:
         return "An input says by which name its value is given."
     if action.kind == "press_key" and not action.key:
         return "press_key needs a key."
-    return None
+    return _key_problem(action.key) if action.key else None
+
+
+def _key_problem(key: str) -> str | None:
+    try:
+        stroke = parse_key(key)
+    except UnknownKey:
+        return "This is no key; use a name such as Escape or Enter, or one character."
+    return "This key reaches past the page." if belongs_to_browser(stroke) else None
+
+
+def _decides(action: Action) -> bool:
+    """Whether it presses something: by pointer, or with a key that does to a control what a click does."""
+    if action.kind != "press_key" or _key_problem(action.key) is not None:
+        return action.kind in _PRESSES
+    return parse_key(action.key).activates
 
 
 def _polarity_problems(content: Content) -> Iterator[Problem]:
     if content.type != "consent_cmp" or content.playbook is None:
         return
     for index, action in enumerate(content.playbook.actions):
-        if action.kind in _PRESSES and action.polarity is None:
+        if action.polarity is None and _decides(action):
             message = "Say with declaredPolarity what pressing it decides: reject, accept, manage, navigate or noop."
             yield Problem("pks.polarity_required", message, f"playbook.actions[{index}]")
 
@@ -248,17 +283,17 @@ def contradicts(polarity: Polarity, control: ControlFacts) -> bool:
 
 
 def _live_problem(action: Action, selector: str, look: LiveLook, kind: PhenomenonType) -> Problem | None:
-    shown = selector[:80]
+    named = selector[:80]
     if look.matches > 1 and action.mutates:
-        return Problem("pks.selector_too_broad", f'"{shown}" matches {look.matches} elements; name one.')
+        return Problem("pks.selector_too_broad", f'"{named}" matches {look.matches} elements; name one.')
     if look.inside is False and kind in SURFACES:
-        return Problem("pks.outside_surface", f'"{shown}" lies outside the layer that the entry describes.')
+        return Problem("pks.outside_surface", f'"{named}" lies outside the layer that the entry describes.')
     if action.polarity is not None and contradicts(action.polarity, look.control):
-        message = f'"{shown}" is declared {action.polarity}, but its label says otherwise.'
+        message = f'"{named}" is declared {action.polarity}, but its label says otherwise.'
         return Problem("pks.polarity_mismatch", message)
     # Calling it something else does not make a known request for consent anything else.
-    if action.polarity is None and action.kind in _PRESSES and look.control.platform is not None:
-        return Problem("pks.polarity_required", f'"{shown}" belongs to a request for consent; say what it decides.')
+    if action.polarity is None and _decides(action) and look.control.platform is not None:
+        return Problem("pks.polarity_required", f'"{named}" belongs to a request for consent; say what it decides.')
     return None
 
 
@@ -279,27 +314,28 @@ def check_live(content: Content, looks: Mapping[str, LiveLook]) -> LiveVerdict:
 # -- what is kept of a page
 
 
-def _cut(text: str, chars: int) -> str:
+def shown(text: str, chars: int) -> str:
+    """What people would see of a text, on one line."""
     return " ".join(_INVISIBLE.sub(" ", text).split())[:chars].rstrip()
 
 
 def bounded(seen: ElementPrint) -> ElementPrint:
     """A print within its bounds: a page decides what it says, not how much of it is kept."""
     return ElementPrint(
-        tag=_cut(seen.tag, 40).lower(),
-        type=_cut(seen.type, 40).lower(),
-        name=_cut(seen.name, LABEL_CHARS),
-        text=_cut(seen.text, LABEL_CHARS),
-        href=_cut(seen.href, SHAPE_CHARS),
-        id=_cut(seen.id, LABEL_CHARS),
-        testid=_cut(seen.testid, LABEL_CHARS),
-        role=_cut(seen.role, 40).lower(),
-        aria_label=_cut(seen.aria_label, LABEL_CHARS),
-        classes=tuple(_cut(one, NEIGHBOUR_CHARS) for one in seen.classes[:MAX_CLASSES]),
-        neighbours=tuple(_cut(one, NEIGHBOUR_CHARS) for one in seen.neighbours[:MAX_NEIGHBOURS]),
-        shape=_cut(seen.shape, SHAPE_CHARS),
+        tag=shown(seen.tag, 40).lower(),
+        type=shown(seen.type, 40).lower(),
+        name=shown(seen.name, LABEL_CHARS),
+        text=shown(seen.text, LABEL_CHARS),
+        href=shown(seen.href, SHAPE_CHARS),
+        id=shown(seen.id, LABEL_CHARS),
+        testid=shown(seen.testid, LABEL_CHARS),
+        role=shown(seen.role, 40).lower(),
+        aria_label=shown(seen.aria_label, LABEL_CHARS),
+        classes=tuple(shown(one, NEIGHBOUR_CHARS) for one in seen.classes[:MAX_CLASSES]),
+        neighbours=tuple(shown(one, NEIGHBOUR_CHARS) for one in seen.neighbours[:MAX_NEIGHBOURS]),
+        shape=shown(seen.shape, SHAPE_CHARS),
         place=seen.place,
-        picture=_cut(seen.picture, NEIGHBOUR_CHARS),
+        picture=shown(seen.picture, NEIGHBOUR_CHARS),
     )
 
 
@@ -313,6 +349,8 @@ def check_hint(hint: DomainHint) -> tuple[Problem, ...]:
     for selector in (*hint.selectors, *(value for _, value in hint.extract)):
         if holds_script(selector):
             problems.append(Problem("pks.script_content", "Script is never stored, in any field.", "domainHint"))
+        elif hides_something(selector):
+            problems.append(Problem("invalid_params", "It holds characters that nobody would see.", "domainHint"))
         elif holds_secret(selector, selector=True) is not None or len(selector) > SELECTOR_CHARS:
             problems.append(Problem("pks.secret_like", "This is no selector to keep.", "domainHint"))
     for selector in hint.selectors:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from nova_mcp.browser.elements import looks_generated
+from nova_mcp.knowledge.landmarks import Gap, landmarks, slot_of
 from nova_mcp.knowledge.model import ElementPrint
-from nova_mcp.knowledge.similarity import (
+from nova_mcp.knowledge.print_similarity import (
     PLAIN,
     SAME_MEANING,
     TELLING,
@@ -24,7 +25,6 @@ from nova_mcp.knowledge.similarity import (
     text_likeness,
     twins_of,
 )
-from nova_mcp.knowledge.slots import Slot, landmarks, slot_of
 from nova_mcp.knowledge.stability import stability
 
 AbstainReason = Literal[
@@ -98,7 +98,6 @@ class Repair:
     candidate: PageElement
     selector: str
     confidence: float
-    assessment: Assessment
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +179,9 @@ class _Pages:
         self._place = {one.node: index for index, one in enumerate(self.new)}
         self._prints = [one.seen for one in self.new]
         self._known = landmarks(old, self._prints) if self.new else []
-        self._slots: dict[int, Slot | None] = {}
+        self._slots: dict[int, Gap | None] = {}
 
-    def slot(self, index: int) -> Slot | None:
+    def slot(self, index: int) -> Gap | None:
         if not self._known:
             return None
         if index not in self._slots:
@@ -192,13 +191,13 @@ class _Pages:
             self._slots[index] = slot if slot is None or rows else slot.narrowed(index, self.old, self._prints)
         return self._slots[index]
 
-    def slot_for(self, learned: ElementPrint) -> Slot | None:
+    def slot_for(self, learned: ElementPrint) -> Gap | None:
         return self.slot(self.old.index(learned)) if learned in self.old else None
 
-    def in_place(self, slot: Slot | None, candidate: PageElement) -> bool | None:
+    def in_place(self, slot: Gap | None, candidate: PageElement) -> bool | None:
         return None if slot is None else slot.holds(self._place[candidate.node])
 
-    def alone_there(self, slot: Slot | None, learned: ElementPrint, candidate: PageElement) -> bool:
+    def alone_there(self, slot: Gap | None, learned: ElementPrint, candidate: PageElement) -> bool:
         """Whether neither says anything, and no other such element stands between the same two landmarks."""
         if slot is None or label_of(learned) or label_of(candidate.seen) or not self.in_place(slot, candidate):
             return False
@@ -346,7 +345,7 @@ def decide(found: Assessment | None, min_confidence: float = MIN_CONFIDENCE) -> 
         return Abstain("no_unique_selector", found)
     if found.confidence < min_confidence:
         return Abstain("unsure", found)
-    return Repair(found.candidate, found.selector, found.confidence, found)
+    return Repair(found.candidate, found.selector, found.confidence)
 
 
 def repair(

@@ -65,9 +65,3 @@ def scope_of(text: str) -> ScopeName | Problem:
     if is_public_suffix(host):
         return _refused(f"{host} is a public suffix; name one site below it.")
     return ScopeName(host + port)
-
-
-def same_site_scope(given: str, page_url: str) -> bool:
-    """Whether a scope that was asked for is the one of a page."""
-    named, open_now = scope_of(given), scope_of(page_url)
-    return not isinstance(named, Problem) and named == open_now

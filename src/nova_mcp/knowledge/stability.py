@@ -88,7 +88,7 @@ def breadth(selector: str) -> str | None:
         subject = _subject(step)
         if subject.startswith("*") or "*" in _PSEUDO.sub("", _QUOTED.sub("", re.sub(r"\[[^\]]*\]", "", step))):
             return "it holds a wildcard"
-        if subject.lower() in _WHOLE_PAGE:
+        if {subject.lower(), _PSEUDO.sub("", subject).lower()} & _WHOLE_PAGE or subject.lower().startswith(":root"):
             return "it names the whole page"
         if _is_bare(subject) and not _names_one_place(step):
             return "it names a kind of element, not one"

@@ -15,10 +15,10 @@ from nova_mcp.knowledge.model import (
     Context,
     DomainHint,
     ElementPrint,
-    Entry,
     Health,
     HintId,
     Phenomenon,
+    Revisions,
     Scope,
     ScopeName,
     Signal,
@@ -144,12 +144,6 @@ def entries(conn: Connection, scope: ScopeName) -> list[Shelved]:
     return [_shelved(row) for row in rows]
 
 
-def entries_of(conn: Connection, names: Sequence[ScopeName]) -> list[Shelved]:
-    found = select(knowledge_entry).where(knowledge_entry.c.scope.in_(names))
-    rows = conn.execute(found.order_by(knowledge_entry.c.scope, knowledge_entry.c.stable_id)).mappings()
-    return [_shelved(row) for row in rows]
-
-
 _NAMED: Final = (
     select(knowledge_entry)
     .where(knowledge_entry.c.scope == bindparam("at"), knowledge_entry.c.stable_id == bindparam("name"))
@@ -186,13 +180,13 @@ def count(conn: Connection, scope: ScopeName) -> int:
     return int(conn.execute(found).scalar_one())
 
 
-def paired(found: Sequence[Shelved]) -> Entry | None:
+def paired(found: Sequence[Shelved]) -> Revisions | None:
     """The revisions of one stable id as the rules of writing look at them."""
     kept = {one.slot: one.kept for one in found}
     current, pending = kept.get("current"), kept.get("pending")
     if not isinstance(current, Phenomenon):
         return None
-    return Entry(current, pending if isinstance(pending, Phenomenon) else None)
+    return Revisions(current, pending if isinstance(pending, Phenomenon) else None)
 
 
 def add(conn: Connection, scope: ScopeName, kept: Phenomenon | DomainHint, birth: Birth) -> Shelved:

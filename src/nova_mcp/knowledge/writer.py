@@ -10,7 +10,7 @@ from nova_mcp.knowledge import store
 from nova_mcp.knowledge.hint_writing import HintPair, HintWritten, hint_upserted
 from nova_mcp.knowledge.model import DomainHint, ElementPrint, Phenomenon, Problem, ScopeName, StableId
 from nova_mcp.knowledge.page_check import PageCheck
-from nova_mcp.knowledge.refusing import holds_script, holds_secret
+from nova_mcp.knowledge.refusing import holds_script, holds_secret, shown
 from nova_mcp.knowledge.scribe import Scribe
 from nova_mcp.knowledge.store import Birth, Shelved
 from nova_mcp.knowledge.writing import (
@@ -231,7 +231,7 @@ def missing(conn: Connection, scope: ScopeName) -> Missing:
 
 
 def _words(reason: str) -> str:
-    return " ".join(reason.split())[:500]
+    return shown(reason, 500)
 
 
 def reason_problem(reason: str) -> Problem | None:

@@ -14,7 +14,6 @@ from nova_mcp.knowledge.model import (
     Content,
     Context,
     DomainHint,
-    Entry,
     Fingerprint,
     Health,
     Level,
@@ -22,6 +21,7 @@ from nova_mcp.knowledge.model import (
     PhenomenonType,
     Playbook,
     Problem,
+    Revisions,
     Signal,
     StableId,
 )
@@ -79,7 +79,7 @@ class Written:
     """An entry after the write. `revision` is the one that was written or confirmed."""
 
     kind: WriteKind
-    entry: Entry
+    entry: Revisions
     written: Phenomenon
     warnings: tuple[str, ...] = ()
 
@@ -170,7 +170,7 @@ def _rewritten(found: Phenomenon, content: Content, level: Level, live: Live) ->
     )
 
 
-def _as_shadow(entry: Entry, content: Content, live: Live) -> Phenomenon:
+def _as_shadow(entry: Revisions, content: Content, live: Live) -> Phenomenon:
     """Changed content of an active entry has to earn its level; the old revision goes on meanwhile."""
     fresh = _fresh(entry.current.stable_id, content, SHADOW, live)
     return replace(fresh, revision=entry.current.revision + 1)
@@ -193,7 +193,7 @@ def _again(found: Phenomenon, content: Content, level: Level, live: Live) -> tup
     return "updated", replace(seen, level=level, updated_at_ms=live.now_ms)
 
 
-def _merged(entry: Entry, content: Content, level: Level, live: Live) -> Written:
+def _merged(entry: Revisions, content: Content, level: Level, live: Live) -> Written:
     """New content goes to the newest revision; that of an active entry only ever stands beside it."""
     current, found = entry.current, entry.newest
     told = _warnings(content, live)
@@ -214,7 +214,7 @@ def _merged(entry: Entry, content: Content, level: Level, live: Live) -> Written
         told = (*told, "The active revision stays until this one has proven itself.")
         return Written(kind, replace(entry, pending=after), after, told)
     beside = entry.pending is not None
-    return Written(kind, replace(entry, pending=after) if beside else Entry(after), after, told)
+    return Written(kind, replace(entry, pending=after) if beside else Revisions(after), after, told)
 
 
 def wished_content(old: Content | None, wish: Upsert) -> Content:
@@ -223,7 +223,7 @@ def wished_content(old: Content | None, wish: Upsert) -> Content:
     return Content(wish.type, wish.fingerprint, playbook, context)
 
 
-def upserted(found: Entry | None, wish: Upsert, live: Live, *, entries: int) -> Written | Refused:
+def upserted(found: Revisions | None, wish: Upsert, live: Live, *, entries: int) -> Written | Refused:
     """An entry written by hand. `entries` counts what the scope holds."""
     content = wished_content(None if found is None else found.newest.content, wish)
     if problems := (*check_content(content), *live.verdict.problems):
@@ -233,7 +233,7 @@ def upserted(found: Entry | None, wish: Upsert, live: Live, *, entries: int) -> 
     if entries >= MAX_PHENOMENA:
         return Refused((Problem("pks.scope_full", f"A scope holds at most {MAX_PHENOMENA} entries."),))
     fresh = _fresh(wish.stable_id, content, wish.level, live)
-    return Written("created", Entry(fresh), fresh, _warnings(content, live))
+    return Written("created", Revisions(fresh), fresh, _warnings(content, live))
 
 
 def patched_content(old: Content, patch: Patch) -> Content:
@@ -246,7 +246,7 @@ def patched_content(old: Content, patch: Patch) -> Content:
     )
 
 
-def patched(found: Entry, patch: Patch, live: Live) -> Written | Refused | Conflict:
+def patched(found: Revisions, patch: Patch, live: Live) -> Written | Refused | Conflict:
     """An entry with some sections replaced; a retired one comes back only if that was asked for."""
     if patch.expected_revision is not None and patch.expected_revision != found.newest.revision:
         return Conflict(patch.expected_revision, found.newest.revision)
@@ -257,7 +257,7 @@ def patched(found: Entry, patch: Patch, live: Live) -> Written | Refused | Confl
         if same_words(content, found.newest.content):
             return Written("unchanged", found, found.newest, _warnings(content, live))
         kept = _rewritten(found.newest, content, found.newest.level, live)
-        after = Entry(kept) if found.pending is None else replace(found, pending=kept)
+        after = Revisions(kept) if found.pending is None else replace(found, pending=kept)
         return Written("updated", after, kept, _warnings(content, live))
     return _merged(found, content, found.newest.level if found.pending is None else SHADOW, live)
 
@@ -274,14 +274,3 @@ def deprecation_problem(kept: Phenomenon | DomainHint, now_ms: int) -> Problem |
 
 def deprecated(phenomenon: Phenomenon, reason: str, now_ms: int) -> Phenomenon:
     return replace(phenomenon, deprecated_reason=" ".join(reason.split())[:500], updated_at_ms=now_ms)
-
-
-def readers_see_change(before: Entry | None, after: Entry) -> bool:
-    """Whether a scope's `contentRev` moves: counters and sightings alone don't change what is known."""
-    if before is None:
-        return True
-
-    def shown(one: Phenomenon | None) -> tuple[object, ...]:
-        return () if one is None else (one.content, one.level, one.deprecated_reason, one.revision)
-
-    return (shown(before.current), shown(before.pending)) != (shown(after.current), shown(after.pending))

@@ -140,6 +140,8 @@ class Signals:
     reported_at: tuple[str, str] | None = None
     ambiguous_selector: bool = False
     one_step: bool = False
+    # The control stood in a frame, where its selector says nothing about the page around it.
+    framed: bool = False
     checks: tuple[Checked, ...] = ()
     # Filled in the transaction of the record and read once that is committed: the way back to the answer.
     learned: list[Learned] = field(default_factory=list, compare=False)

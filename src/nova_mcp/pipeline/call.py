@@ -16,7 +16,7 @@ from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Flag, Se
 from nova_mcp.observation.recorder import Recorder
 from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.asides import with_asides
-from nova_mcp.pipeline.callers import OWN, agent_id, tolerated, whose
+from nova_mcp.pipeline.callers import OWN, tolerated, whose
 from nova_mcp.pipeline.endings import (
     Done,
     Ending,
@@ -40,17 +40,16 @@ from nova_mcp.pipeline.passes import Passes
 from nova_mcp.pipeline.redacting import redacted_answer
 from nova_mcp.pipeline.render import Reader, render, tokens_of, unrecorded, with_notices
 from nova_mcp.pipeline.running import Running
+from nova_mcp.pipeline.understanding import understand
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools import PREFIX
-from nova_mcp.tools.arguments import kept_arguments, parse_arguments
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import CallInfo, Memory, StepAnswer, StepCall, ToolContext
-from nova_mcp.tools.door import CallParams, no_such_tool
 from nova_mcp.tools.lost_selectors import note_lost
-from nova_mcp.tools.names import DOOR, canonical_name
-from nova_mcp.tools.spec import AgentParams, GateId, Params, Result, Targeted, ToolSpec
+from nova_mcp.tools.names import canonical_name
+from nova_mcp.tools.spec import GateId, Params, Result, Targeted, ToolSpec
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +150,7 @@ class Pipeline:
             return Failed(defect(envelope.call_id))
 
     async def _perform(self, request: CallRequest, envelope: Envelope) -> Ending:
-        spec, params = self._understand(envelope)
+        spec, params = understand(envelope, self._parts.catalogue)
         if request.refusal is not None:
             envelope.gate_id = LIMIT_GATE
             raise request.refusal
@@ -191,35 +190,6 @@ class Pipeline:
             raise self._loops.failed(attempt, error, context.evidence) or error from None
         self._loops.ended(attempt, result, context.evidence)
         return await with_asides(result, context, spec.effect)
-
-    # 3: which tool, which arguments
-
-    def _understand(self, envelope: Envelope) -> tuple[ToolSpec, Params]:
-        if envelope.tool_name == DOOR:
-            self._enter_door(envelope)
-        spec = self._parts.catalogue.find(envelope.tool_name)
-        envelope.spec = spec
-        params = parse_arguments(spec.params, envelope.arguments)
-        envelope.arguments = kept_arguments(spec.params, envelope.arguments)
-        spec.check(params, self._parts.catalogue)
-        envelope.understood = True
-        if isinstance(params, AgentParams):
-            envelope.caller = replace(envelope.caller, agent_id=params.agent_id)
-        return spec, params
-
-    def _enter_door(self, envelope: Envelope) -> None:
-        """`nova.call` becomes the tool it names: same effect, gates, evidence and answer."""
-        envelope.spec = self._parts.catalogue.find(DOOR)
-        outer = parse_arguments(CallParams, envelope.arguments)
-        inner = canonical_name(outer.tool)
-        if inner == DOOR:
-            raise InvalidParams("call.nested", "nova.call can't call itself.", "Name the tool you want in `tool`.")
-        try:
-            self._parts.catalogue.find(inner)
-        except UnknownTool as unknown:
-            raise no_such_tool(outer.tool, unknown.closest) from None
-        envelope.via, envelope.tool_name, envelope.arguments = "call", inner, outer.args
-        envelope.caller = replace(envelope.caller, agent_id=agent_id(outer.args))
 
     # 4: target and gates
 

@@ -142,6 +142,8 @@ class Lessons:
         proven = evidence.signals.label == "success" and evidence.verification == "verified"
         if isinstance(scope, Problem) or not proven or evidence.selector is None or envelope.effect not in ACTS:
             return None
+        if evidence.signals.framed:
+            return None
         return scope, self._kept(envelope, evidence.selector)
 
 

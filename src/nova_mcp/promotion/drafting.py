@@ -28,7 +28,7 @@ from nova_mcp.knowledge.writing import KEPT, Patch, Refused, Upsert, Written
 from nova_mcp.promotion import event_store, steps_store
 from nova_mcp.promotion.generating import Surroundings
 from nova_mcp.promotion.model import EventKind, LearningEvent
-from nova_mcp.promotion.proposals import Hint, Known, Proposal, Skipped
+from nova_mcp.promotion.proposals import Hint, Neighbour, Proposal, Skipped
 
 WRITER: Final = Writer(steps_store)
 
@@ -65,10 +65,10 @@ def surroundings(found: Sequence[Shelved], *, semantic_open: bool) -> Surroundin
     )
 
 
-def _known(one: Phenomenon) -> Known:
+def _known(one: Phenomenon) -> Neighbour:
     playbook = one.content.playbook
     actions = () if playbook is None else playbook.actions
-    return Known(one.stable_id, one.content.type, one.content.fingerprint.signals, actions, one.deprecated)
+    return Neighbour(one.stable_id, one.content.type, one.content.fingerprint.signals, actions, one.deprecated)
 
 
 # -- what a patch makes of an entry

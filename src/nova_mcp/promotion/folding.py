@@ -173,20 +173,6 @@ def revised(entry: Entry, step: Revised) -> Entry:
     return replace(written, level=1) if step.taken and entry.level == 0 else written
 
 
-def shadow_of(entry: Entry, at_ms: int, unconfirmed_selectors: int = 0) -> Entry:
-    """New content for an active entry: a shadow that has to earn its level with evidence of its own."""
-    return Entry(
-        stable_id=entry.stable_id,
-        host=entry.host,
-        phenomenon_type=entry.phenomenon_type,
-        level=1,
-        revision=entry.revision + 1,
-        unconfirmed_selectors=unconfirmed_selectors,
-        created_at_ms=at_ms,
-        revised_at_ms=at_ms,
-    )
-
-
 def fold(entry: Entry, marks: Sequence[Mark], step: Step) -> Folded:
     """One step; `marks` are those of the steps before."""
     match step:

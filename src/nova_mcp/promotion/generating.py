@@ -25,8 +25,8 @@ from nova_mcp.knowledge.model import (
 from nova_mcp.knowledge.routes import ANYWHERE
 from nova_mcp.promotion.clusters import SUPPORT_NEEDED
 from nova_mcp.promotion.counting import confidence
-from nova_mcp.promotion.proposals import Draft, Glimpse, Hint, Known, Proposal, Skipped, SkipReason, Trace
-from nova_mcp.promotion.similarity import COVERED, PATCH, similarity
+from nova_mcp.promotion.fingerprint_similarity import COVERED, PATCH, similarity
+from nova_mcp.promotion.proposals import Draft, Glimpse, Hint, Neighbour, Proposal, Skipped, SkipReason, Trace
 
 PROPOSALS: Final = 5
 RESULT_SUCCESSES: Final = 3
@@ -161,7 +161,7 @@ HEURISTICS: Final[tuple[Callable[[Trace], Draft | None], ...]] = (
 class Surroundings:
     """The scope a proposal would go into; `semantic_open` while a richer prompt about it waits for an answer."""
 
-    known: tuple[Known, ...] = ()
+    known: tuple[Neighbour, ...] = ()
     semantic_open: bool = False
     # Selectors of hints, and everything that counts towards what a scope can hold.
     hinted: frozenset[str] = frozenset()
@@ -219,7 +219,7 @@ def _only_a_selector(draft: Draft) -> bool:
     return isinstance(draft.body, Content) and draft.body.type in ("custom", "nav_link")
 
 
-def _placed(trace: Trace, draft: Draft, known: Sequence[Known]) -> Proposal | Skipped:
+def _placed(trace: Trace, draft: Draft, known: Sequence[Neighbour]) -> Proposal | Skipped:
     key = key_of(trace)
     new = StableId(stable_id(trace.host, key))
     proposal = Proposal("new_phenomenon", trace.host, key, new, trace_confidence(trace), draft.reason, draft.body)
@@ -241,24 +241,24 @@ def _placed(trace: Trace, draft: Draft, known: Sequence[Known]) -> Proposal | Sk
     return replace(proposal, target_stable_id=new) if nearest is None else _patching(proposal, nearest)
 
 
-def _presses_the_same(content: Content, known: Known) -> bool:
+def _presses_the_same(content: Content, known: Neighbour) -> bool:
     pressed = {action.selector for action in known.actions}
     actions = () if content.playbook is None else content.playbook.actions
     return not known.retired and bool(actions) and actions[0].selector in pressed
 
 
-def _patching(proposal: Proposal, owner: Known) -> Proposal | Skipped:
+def _patching(proposal: Proposal, owner: Neighbour) -> Proposal | Skipped:
     """A retired entry comes back through its own gate, not by being written anew."""
     if owner.retired:
         return Skipped(proposal.candidate_key, "entry_retired")
     return replace(proposal, kind="patch", stable_id=owner.stable_id, target_stable_id=owner.stable_id)
 
 
-def _alike(content: Content | Hint, known: Known) -> float:
+def _alike(content: Content | Hint, known: Neighbour) -> float:
     return similarity(content.fingerprint.signals, known.signals) if isinstance(content, Content) else 0.0
 
 
-def _repairing(proposal: Proposal, content: Content, owner: Known) -> Proposal | Skipped:
+def _repairing(proposal: Proposal, content: Content, owner: Neighbour) -> Proposal | Skipped:
     """A patch that puts the selector that worked first; one that is first already needs none."""
     used = content.playbook.actions[0].selector if content.playbook is not None else None
     if any(action.selector == used for action in owner.actions):
@@ -295,8 +295,8 @@ def _hinted(around: Surroundings, found: Proposal) -> frozenset[str]:
     return around.hinted.union(found.body.selectors if isinstance(found.body, Hint) else ())
 
 
-def _as_known(found: Proposal) -> tuple[Known, ...]:
+def _as_known(found: Proposal) -> tuple[Neighbour, ...]:
     if found.kind != "new_phenomenon" or not isinstance(found.body, Content):
         return ()
     actions = found.body.playbook.actions if found.body.playbook is not None else ()
-    return (Known(found.stable_id, found.body.type, found.body.fingerprint.signals, actions),)
+    return (Neighbour(found.stable_id, found.body.type, found.body.fingerprint.signals, actions),)

@@ -14,12 +14,12 @@ from nova_mcp.knowledge.model import Content, Phenomenon, Platform, ScopeName
 from nova_mcp.knowledge.page_check import check_page
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import CallRecord
-from nova_mcp.promotion import cluster_store, drafting, opportunity_store, trace_store
+from nova_mcp.promotion import cluster_store, drafting, semantic_store, trace_store
 from nova_mcp.promotion.drafting import Drafted, Looks
 from nova_mcp.promotion.generating import PROPOSALS, generate
 from nova_mcp.promotion.model import ClusterKey, Opportunity
 from nova_mcp.promotion.proposals import Proposal, Skipped
-from nova_mcp.promotion.scoring import SUGGESTIONS, Standing, drift_limit, drift_opportunities, ranked
+from nova_mcp.promotion.scoring import SUGGESTIONS, TroubledEntry, drift_limit, drift_opportunities, ranked
 from nova_mcp.storage.engine import Database
 
 # Entries of one degree of trouble that are looked at; more say nothing more to one who asks for twenty at most.
@@ -28,7 +28,7 @@ _DRIFTS: Final = frozenset({"silent_verify_drift", "active_failure_drift"})
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DraftPlan:
     """What would be written about a site, before anybody has looked at the page; `taken` are proposals it takes up."""
 
     scope: ScopeName
@@ -43,7 +43,7 @@ class Plan:
 class Generation:
     """A plan on its way into the store, in the transaction of the call that made it."""
 
-    plan: Plan
+    plan: DraftPlan
     looks: Looks
     done: Drafted = field(default_factory=Drafted)
 
@@ -63,27 +63,29 @@ class Generator:
         """What deserves a look, of one site or of all, the most deserving first."""
         return await self._db.read(suggestions, scope, limit, self._clock.now_ms())
 
-    async def plan(self, scope: ScopeName, principal: str, limit: int = PROPOSALS) -> Plan:
+    async def plan(self, scope: ScopeName, principal: str, limit: int = PROPOSALS) -> DraftPlan:
         """What the evidence of a site comes to, without anything being written."""
         return await self._db.read(planned, scope, principal, limit, self._clock.now_ms())
 
-    async def look(self, tab: Tab, plan: Plan, platforms: Sequence[Platform], hides: Callable[[str], str]) -> Looks:
+    async def look(
+        self, tab: Tab, plan: DraftPlan, platforms: Sequence[Platform], hides: Callable[[str], str]
+    ) -> Looks:
         """What the open page shows of everything that is planned."""
         now_ms = self._clock.now_ms()
         checks = {key: await check_page(tab, one, platforms, now_ms, hides) for key, one in plan.contents.items()}
         return Looks(now_ms, checks)
 
 
-def planned(conn: Connection, scope: ScopeName, principal: str, limit: int, now_ms: int) -> Plan:
+def planned(conn: Connection, scope: ScopeName, principal: str, limit: int, now_ms: int) -> DraftPlan:
     proposed = trace_store.proposed(conn, scope)
     named = [one for _, ones in proposed for one in ones]
     traces = [*trace_store.candidate_traces(conn, named, now_ms), *trace_store.traces(conn, scope, now_ms)]
     found = store.entries(conn, scope)
-    around = drafting.surroundings(found, semantic_open=opportunity_store.has_open(conn, principal, scope))
+    around = drafting.surroundings(found, semantic_open=semantic_store.has_open(conn, principal, scope))
     proposals, skipped = generate(traces, around, limit)
     stored = {one.stable_id: one.kept.content for one in found if isinstance(one.kept, Phenomenon)}
     contents = {one.candidate_key: drafting.content_of(one, stored.get(one.stable_id)) for one in proposals}
-    return Plan(
+    return DraftPlan(
         scope,
         proposals,
         skipped,
@@ -121,11 +123,11 @@ def _drifting(
     return items
 
 
-def standing_of(shelved: Shelved, now_ms: int) -> Standing:
+def standing_of(shelved: Shelved, now_ms: int) -> TroubledEntry:
     """An entry as far as drift is concerned."""
     kept, health = shelved.kept, shelved.kept.health
     seen = (health.last_success_at_ms, health.last_failure_at_ms, health.last_drift_at_ms, health.last_confirmed_at_ms)
-    return Standing(
+    return TroubledEntry(
         host=shelved.scope,
         stable_id=shelved.stable_id,
         attempts=health.attempts,

@@ -8,7 +8,7 @@ from sqlalchemy import text as sql
 
 from nova_mcp.journal.observing import index_key
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import Phenomenon
+from nova_mcp.knowledge.model import DomainHint, Phenomenon
 from nova_mcp.knowledge.routes import any_covers, restricts, route_of
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.promotion.counting import LONGEST_LOOKBACK_MS, source_of
@@ -19,11 +19,22 @@ from nova_mcp.storage.prepared import Prepared
 # Of each control; gates ask for far fewer.
 MOST: Final = 100
 
+# The control is asked for beside the key: a selector may be spelled like a claim or a tool that others are counted by.
 _UNCLAIMED: Final = Prepared(
     sql(
         "SELECT observation_id, created_at_ms, kind, outcome, call_id, activity_session_id, severity, tool_name, "
-        "payload FROM observation WHERE context_host = :host AND cluster_key = :key AND target_stable_id IS NULL "
-        "AND created_at_ms >= :since ORDER BY observation_id DESC LIMIT :most"
+        "payload FROM observation WHERE context_host = :host AND cluster_key = :key AND selector_norm = :selector "
+        "AND target_stable_id IS NULL AND created_at_ms >= :since ORDER BY observation_id DESC LIMIT :most"
+    )
+)
+# What failed under another name failed all the same; what worked there is that entry's own.
+_AGAINST: Final = Prepared(
+    sql(
+        "SELECT observation_id, created_at_ms, kind, outcome, call_id, activity_session_id, severity, tool_name, "
+        "payload FROM observation WHERE context_host = :host "
+        "AND cluster_key IN (SELECT stable_id FROM knowledge_entry WHERE scope = :host) AND selector_norm = :selector "
+        "AND target_stable_id IS NOT NULL AND outcome < 0 AND created_at_ms >= :since "
+        "ORDER BY observation_id DESC LIMIT :most"
     )
 )
 
@@ -31,20 +42,24 @@ _UNCLAIMED: Final = Prepared(
 def inherited(conn: Connection, shelved: Shelved) -> tuple[Mark, ...]:
     """Marks in the order in which they were made. Only a first revision inherits: other content has to earn anew."""
     kept = shelved.kept
-    if shelved.slot == "pending" or kept.revision > 1:
+    if shelved.slot == "pending" or kept.revision > 1 or not _proven_by_use(kept):
         return ()
-    keys = [index_key(one) for one in store.selectors_in(kept)]
-    if shelved.candidate_key is not None:
-        keys.append(shelved.candidate_key)
     routes = kept.content.context.routes if isinstance(kept, Phenomenon) else ()
-    since = kept.created_at_ms - LONGEST_LOOKBACK_MS
+    values = {"host": shelved.scope, "since": kept.created_at_ms - LONGEST_LOOKBACK_MS, "most": MOST}
     found: dict[int, Mark] = {}
-    for key in dict.fromkeys(keys):
-        values = {"host": shelved.scope, "key": key, "since": since, "most": MOST}
-        for row in _UNCLAIMED.run(conn, values).fetchall():
+    for selector in store.selectors_in(kept):
+        about = values | {"selector": selector}
+        keys = dict.fromkeys((index_key(selector), *(() if (key := shelved.candidate_key) is None else (key,))))
+        rows = [row for key in keys for row in _UNCLAIMED.run(conn, about | {"key": key}).fetchall()]
+        for row in (*rows, *_AGAINST.run(conn, about).fetchall()):
             if _fits(routes, row[8]):
                 found[row[0]] = weighed(kept, _mark(row), row[7])
     return tuple(found[number] for number in sorted(found))
+
+
+def _proven_by_use(kept: Phenomenon | DomainHint) -> bool:
+    """That a press worked says nothing about whether something is an ad or noise."""
+    return isinstance(kept, Phenomenon) or kept.kind == "result_item"
 
 
 def _fits(routes: tuple[str, ...], payload: str) -> bool:

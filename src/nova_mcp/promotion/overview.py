@@ -36,7 +36,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class KnownRevision:
     """One revision of an entry with its progress; None for one that is active."""
 
     shelved: Shelved
@@ -47,8 +47,8 @@ class Standing:
 class KnownEntry:
     """What one stable id stands for; `pending` is a newer revision that has to earn its place."""
 
-    current: Standing
-    pending: Standing | None = None
+    current: KnownRevision
+    pending: KnownRevision | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def site(conn: Connection, scope: ScopeName, now_ms: int) -> KnownSite | None:
 
 
 def _entry(conn: Connection, found: list[Shelved], now_ms: int) -> KnownEntry:
-    first, *newer = (Standing(one, progress(conn, one, now_ms)) for one in found)
+    first, *newer = (KnownRevision(one, progress(conn, one, now_ms)) for one in found)
     return KnownEntry(first, newer[0] if newer else None)
 
 

@@ -15,7 +15,7 @@ from nova_mcp.knowledge.model import CANDIDATE, SHADOW, Content, Phenomenon, Sco
 from nova_mcp.knowledge.stability import action_selectors
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import CallOutcome, CallRecord, Link
-from nova_mcp.promotion import opportunity_store as store
+from nova_mcp.promotion import semantic_store as store
 from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.semantic import (
     AlreadyResolved,
@@ -25,7 +25,7 @@ from nova_mcp.promotion.semantic import (
     Resolution,
     SemanticOpportunity,
     SemanticVerdict,
-    Written,
+    StoredAnswer,
     answered,
     detected,
     left,
@@ -39,17 +39,12 @@ REMEMBERED: Final = 4_000
 SUPERSEDED: Final = "superseded by an agent's answer"
 
 
-def open_on(conn: Connection, principal: str, origin: str) -> bool:
-    """Whether that principal still owes an answer about a site: candidates made of a mere selector wait for it."""
-    return store.has_open(conn, principal, site_of(origin))
-
-
-def written_of(scope: ScopeName, content: Content) -> Written:
+def written_of(scope: ScopeName, content: Content) -> StoredAnswer:
     """A stored entry as it may answer a prompt."""
     signals = content.fingerprint.signals
     marks = tuple(normalize_selector(one.match) for one in signals if one.kind == "dom")
     selectors = tuple(normalize_selector(one) for one in action_selectors(content.playbook))
-    return Written(scope, content.type, None, selectors, marks)
+    return StoredAnswer(scope, content.type, None, selectors, marks)
 
 
 @dataclass(slots=True)
@@ -166,7 +161,7 @@ class Prompter:
     def answering(self, principal: str, opportunity_id: str, verdict: SemanticVerdict, reason: str | None) -> Answering:
         return Answering(self, principal, opportunity_id, verdict, reason)
 
-    def resolved_by(self, conn: Connection, principal: str, written: Written, now_ms: int) -> Resolution | None:
+    def resolved_by(self, conn: Connection, principal: str, written: StoredAnswer, now_ms: int) -> Resolution | None:
         """The question that a just stored entry answers, closed with it."""
         site = site_of(written.origin)
         held = store.of_site(conn, principal, site)

@@ -63,7 +63,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Neighbour:
     """An entry of the scope, as far as covering and patching are concerned."""
 
     stable_id: StableId

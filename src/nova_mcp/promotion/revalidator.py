@@ -23,7 +23,7 @@ from nova_mcp.knowledge.drift import (
     telemetry_of,
 )
 from nova_mcp.knowledge.fingerprints import Match, match
-from nova_mcp.knowledge.live import observed_signals, print_of, wanted_of
+from nova_mcp.knowledge.live import observed_signals, page_elements, print_of, wanted_of
 from nova_mcp.knowledge.model import Action, ElementPrint, Phenomenon, Platform, ScopeName
 from nova_mcp.knowledge.page_check import harmless
 from nova_mcp.knowledge.repair import Abstain, PageElement, Repair, repair
@@ -32,14 +32,14 @@ from nova_mcp.knowledge.stability import action_selectors
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import Checked
 from nova_mcp.promotion import check_store
-from nova_mcp.promotion.sightings import Sighting, Sightings
+from nova_mcp.promotion.sightings import EntrySighting, Sightings
 from nova_mcp.storage.engine import Database
 
 DEFAULT_LIMIT: Final = 3
 MAX_LIMIT: Final = 5
 LABEL_CHARS: Final = 60
 Hides = Callable[[str], str]
-Skipped = Literal["nothing_proven", "throttled", "page_scripted"]
+UnrecordedBecause = Literal["nothing_proven", "throttled", "page_scripted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Revalidation:
     def checks(self) -> tuple[Checked, ...]:
         return tuple(found for one in self.entries if (found := one.checked()) is not None)
 
-    def skipped(self, one: EntryCheck) -> Skipped | None:
+    def skipped(self, one: EntryCheck) -> UnrecordedBecause | None:
         """Why a verdict has left no observation; known once the call is recorded."""
         if one.telemetry is None:
             return "nothing_proven"
@@ -134,7 +134,9 @@ class Revalidator:
         due, denied = chosen(shelved, limit, self._clock.now_ms())
         spent = await self._db.write(check_store.spend, scope, tab.target_id, len(due), self._clock.now_ms())
         checks = await self._looked(tab, due[: spent.allowed], platforms) if spent.allowed else ()
-        seen = Sightings(scope, tuple(Sighting(one.shelved, one.moved, _kept(one.seen_first, hides)) for one in checks))
+        seen = Sightings(
+            scope, tuple(EntrySighting(one.shelved, one.moved, _kept(one.seen_first, hides)) for one in checks)
+        )
         return Revalidation(checks, seen, (*spent.denied, *denied), spent.remaining, spent.retry_after_ms)
 
     async def _looked(self, tab: Tab, due: Sequence[Shelved], platforms: Sequence[Platform]) -> tuple[EntryCheck, ...]:
@@ -155,7 +157,7 @@ class Revalidator:
     async def _repaired(self, tab: Tab, checks: Sequence[EntryCheck]) -> list[EntryCheck]:
         """A suggestion for each selector that is lost; a page that can't be read any more gets none."""
         try:
-            page = [PageElement(one.node, print_of(one.seen), one.selector) for one in await elements(tab)]
+            page = page_elements(await elements(tab))
         except NovaError:
             return list(checks)
         return [await self._suggested(one, page) for one in checks]

@@ -20,7 +20,7 @@ Parts = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TroubledEntry:
     """An entry that guides or is about to, as far as drift is concerned."""
 
     host: str
@@ -102,7 +102,7 @@ def _advice(found: Cluster, *, known: bool) -> str:
     return "This comes back across sessions; generate a candidate if it is how the site works."
 
 
-def drift_opportunities(standing: Standing) -> tuple[Opportunity, ...]:
+def drift_opportunities(standing: TroubledEntry) -> tuple[Opportunity, ...]:
     """Stored knowledge that needs a look: gone stale while it fails, or failing in use."""
     found = []
     if standing.consecutive_failures >= STALE_FAILURES and standing.staleness >= STALE:
@@ -126,7 +126,7 @@ def _drift_parts(failures_in_row: int, part: tuple[str, float]) -> Parts:
     return (("driftItem", 2.0), ("failureStreak", min(2.0, 0.5 * failures_in_row)), part)
 
 
-def _drifting(standing: Standing, kind: OpportunityKind, part: tuple[str, float], advice: str) -> Opportunity:
+def _drifting(standing: TroubledEntry, kind: OpportunityKind, part: tuple[str, float], advice: str) -> Opportunity:
     parts = _drift_parts(standing.consecutive_failures, part)
     return Opportunity(
         host=standing.host,

@@ -226,7 +226,7 @@ def resolved(
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class StoredAnswer:
     """An entry that was just stored, as far as it may answer a prompt; `marks` are what it is recognised by."""
 
     origin: str
@@ -236,7 +236,7 @@ class Written:
     marks: tuple[str, ...] = ()
 
 
-def resolved_by(held: Iterable[SemanticOpportunity], written: Written, now_ms: int) -> Resolution | None:
+def resolved_by(held: Iterable[SemanticOpportunity], written: StoredAnswer, now_ms: int) -> Resolution | None:
     """The prompt that an entry answers: the one about this very situation, or about a control it names."""
     waiting = [one for one in held if one.origin == written.origin and one.state not in ("resolved", "dismissed")]
     for one in sorted(waiting, key=lambda other: (-other.confidence, other.opportunity_id)):
@@ -247,7 +247,7 @@ def resolved_by(held: Iterable[SemanticOpportunity], written: Written, now_ms: i
     return None
 
 
-def _matches(one: SemanticOpportunity, written: Written) -> MatchSource | None:
+def _matches(one: SemanticOpportunity, written: StoredAnswer) -> MatchSource | None:
     if one.kind != "risky_repeat" and one.kind != written.phenomenon_type:
         return None
     if written.fingerprint is not None and written.fingerprint == one.fingerprint:
@@ -267,8 +267,3 @@ def left(
     waiting = tuple(one for one in held if one.origin == origin and one.is_open and one.asked)
     rested = tuple(replace(one, state="prompted", asked=False, ignored=0) if one in waiting else one for one in held)
     return rested, BatchSummary(origin, waiting) if waiting else None
-
-
-def holds_back(held: Iterable[SemanticOpportunity], origin: str) -> bool:
-    """Whether candidates made of a mere selector have to wait."""
-    return any(one.is_open and one.origin == origin for one in held)

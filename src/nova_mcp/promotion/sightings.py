@@ -17,7 +17,7 @@ from nova_mcp.promotion import steps_store
 
 
 @dataclass(slots=True)
-class Sighting:
+class EntrySighting:
     """One entry as it was seen; `seen` are selectors with what they find, for those that were still waiting for it."""
 
     shelved: Shelved
@@ -30,7 +30,7 @@ class Sightings:
     """Hand `also` to the call's evidence, behind which stands what the journal took down of the call."""
 
     scope: ScopeName
-    entries: tuple[Sighting, ...] = ()
+    entries: tuple[EntrySighting, ...] = ()
     # Known once the call is recorded: entries that an observation speaks of, and whether the page could be trusted.
     recorded: frozenset[str] = frozenset()
     scripted: bool = False
@@ -55,7 +55,7 @@ def _recorded(conn: Connection, record: CallRecord) -> frozenset[str]:
     return frozenset(name for name in rows.scalars() if name is not None)
 
 
-def _note(conn: Connection, shelved: Shelved, sighting: Sighting, at_ms: int) -> None:
+def _note(conn: Connection, shelved: Shelved, sighting: EntrySighting, at_ms: int) -> None:
     entry = shelved.kept
     if not isinstance(entry, Phenomenon) or entry.revision != sighting.shelved.kept.revision:
         return

@@ -11,7 +11,7 @@ from nova_mcp.journal.statistics_tables import learning_proposal
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.model import Problem
 from nova_mcp.knowledge.scopes import scope_of
-from nova_mcp.promotion import drafting, opportunity_store, trace_store
+from nova_mcp.promotion import drafting, semantic_store, trace_store
 from nova_mcp.promotion.drafting import Looks
 from nova_mcp.promotion.generating import generate
 
@@ -46,7 +46,7 @@ def _drafted(conn: Connection, host: str, found: list[Candidate], principal: str
     if isinstance(scope, Problem):
         return False
     traces = trace_store.candidate_traces(conn, found, now_ms)
-    held = opportunity_store.has_open(conn, principal, scope)
+    held = semantic_store.has_open(conn, principal, scope)
     around = drafting.surroundings(store.entries(conn, scope), semantic_open=held)
     proposals, _ = generate(traces, around, MOST)
     drafting.write(conn, [one for one in proposals if one.kind != "patch"], Looks(now_ms))

@@ -12,7 +12,7 @@ from nova_mcp.journal.evidence import Seen
 from nova_mcp.journal.observing import bare_name
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.codec import decoded, encoded
-from nova_mcp.knowledge.fingerprints import Observed
+from nova_mcp.knowledge.fingerprints import ObservedSignal
 from nova_mcp.knowledge.model import (
     Action,
     ActionKind,
@@ -28,7 +28,7 @@ from nova_mcp.knowledge.page_check import PageCheck
 from nova_mcp.knowledge.refusing import LiveLook
 from nova_mcp.knowledge.scopes import scope_of
 from nova_mcp.observation.model import CallRecord, Learned
-from nova_mcp.promotion import drafting, opportunity_store
+from nova_mcp.promotion import drafting, semantic_store
 from nova_mcp.promotion.auto_learning import AutoLearn, Track, Use, auto_learn, tracked
 from nova_mcp.promotion.counting import confidence
 from nova_mcp.promotion.model import DAY_MS
@@ -75,7 +75,7 @@ def _followed(conn: Connection, record: CallRecord, use: Seen, selector: str, ki
     now = Use(use.occasion.event.event_id, use.observation.outcome, signals.came_from, signals.page_state)
     after = tracked(before, now)
     if not after.raised and use.observation.outcome > 0:
-        held = opportunity_store.has_open(conn, use.occasion.event.principal, host)
+        held = semantic_store.has_open(conn, use.occasion.event.principal, host)
         found = auto_learn(after, semantic_open=held)
         if isinstance(found, AutoLearn):
             after = replace(after, raised=True)
@@ -89,7 +89,7 @@ def _raise(conn: Connection, record: CallRecord, found: AutoLearn, kind: ActionK
     if isinstance(scope, Problem) or store.owners(conn, scope, found.selector):
         return
     # It was there a moment ago, and did what it should.
-    seen = PageCheck(at_ms, looks={found.selector: LiveLook(1)}, observed=(Observed(found.selector, "dom"),))
+    seen = PageCheck(at_ms, looks={found.selector: LiveLook(1)}, observed=(ObservedSignal(found.selector, "dom"),))
     looks = drafting.Looks(at_ms, {found.candidate_key: seen})
     if drafting.write(conn, [_proposal(scope, found, kind)], looks, "auto").written:
         record.signals.learned[:] = [Learned(scope, found.candidate_key, found.stable_id, found.trigger)]

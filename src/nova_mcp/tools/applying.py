@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from nova_mcp.browser.knowledge_look import signals
-from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition
+from nova_mcp.errors import NotFound, NovaError, Precondition
 from nova_mcp.knowledge.applying import DEFAULT_STEPS, NotApplied, Plan, Wish, plan
 from nova_mcp.knowledge.drift import after_sighting, moved
 from nova_mcp.knowledge.fingerprints import match
@@ -16,9 +16,9 @@ from nova_mcp.knowledge.page_check import harmless
 from nova_mcp.knowledge.ranking import Request, context_fit
 from nova_mcp.knowledge.routes import route_of
 from nova_mcp.knowledge.store import Shelved
-from nova_mcp.promotion.sightings import Sighting, Sightings
+from nova_mcp.promotion.sightings import EntrySighting, Sightings
 from nova_mcp.tools.acts import ACT_MS, ACTING_GATES, wish_of
-from nova_mcp.tools.applied import (
+from nova_mcp.tools.applying_answer import (
     ApplyResult,
     Sight,
     about,
@@ -30,12 +30,12 @@ from nova_mcp.tools.applied import (
     note_stopped,
     refused,
 )
+from nova_mcp.tools.applying_proof import Proof, window_ms
+from nova_mcp.tools.applying_steps import Declined, Guards, Inputs, NotThisElement, Running, StepsOf, refuse_killed
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE, ContractParams
 from nova_mcp.tools.guarding import CallGuard
-from nova_mcp.tools.playbook import Declined, Entry, Guards, Inputs, NotThisElement, Running, refuse_killed
-from nova_mcp.tools.proving import Proof, window_ms
-from nova_mcp.tools.scopes import page_scope, parsed_scope
+from nova_mcp.tools.scopes import scope_on
 from nova_mcp.tools.spec import TargetParams, tool
 
 BUNDLES: Final = ("pks_learning",)
@@ -75,7 +75,7 @@ async def phenomenon_apply(ctx: ToolContext, p: ApplyParams) -> ApplyResult:
     tab = ctx.tab
     tab.require_ready()
     ctx.evidence.action_dispatched = False
-    scope = _scope(ctx, p)
+    scope = scope_on(ctx.tab, p.scope)
     await refuse_killed(ctx)
     sight = await _sighted(ctx, await _entry(ctx, p, scope))
     wish = Wish(
@@ -92,23 +92,6 @@ async def phenomenon_apply(ctx: ToolContext, p: ApplyParams) -> ApplyResult:
 
 
 # -- what is to be applied
-
-
-def _scope(ctx: ToolContext, p: ApplyParams) -> ScopeName:
-    here = page_scope(ctx.tab)
-    wanted = here if p.scope is None else parsed_scope(p.scope)
-    if wanted is None:
-        raise Precondition(
-            "pks.scope_not_open", "This tab shows no page of a site.", "Open the page first with nova.navigate."
-        )
-    if wanted != here:
-        raise InvalidParams(
-            "pks.scope_mismatch",
-            f"The tab shows {here or 'no site'}, not {wanted}.",
-            "Leave scope out, or name the tab that shows it.",
-            details={"argument": "scope"},
-        )
-    return wanted
 
 
 async def _entry(ctx: ToolContext, p: ApplyParams, scope: ScopeName) -> Shelved:
@@ -141,7 +124,7 @@ async def _sighted(ctx: ToolContext, shelved: Shelved) -> Sight:
     if not found.reached:
         return Sight(shelved, found, Sightings(shelved.scope))
     far = moved(entry, observed, seen.locale)
-    noted = Sightings(shelved.scope, (Sighting(shelved, far),))
+    noted = Sightings(shelved.scope, (EntrySighting(shelved, far),))
     ctx.evidence.also.append(noted.also)
     debt = after_sighting(entry.drift_debt, far)
     return Sight(replace(shelved, kept=replace(entry, drift_debt=debt)), found, noted)
@@ -170,7 +153,7 @@ async def _applied(ctx: ToolContext, p: ApplyParams, sight: Sight, planned: Plan
     guards = Guards(ctx, CallGuard(ctx, wish_of(p)), acting[-1] if acting else -1)
     inputs = Inputs(p.values, began + p.timeout_ms)
     unseen = frozenset(entry.unconfirmed) if planned.trial else frozenset[str]()
-    run = Running(ctx, planned, Entry(entry.content.type, unseen), guards, inputs)
+    run = Running(ctx, planned, StepsOf(entry.content.type, unseen), guards, inputs)
     policy: PlaybookPolicy = "custom" if entry.content.playbook is None else entry.content.playbook.policy
     (noted,) = sight.noted.entries
     async with ctx.tab.watch() as window:

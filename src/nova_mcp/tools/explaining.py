@@ -13,7 +13,8 @@ from nova_mcp.promotion.model import TransitionKind
 from nova_mcp.promotion.standing import entry_of
 from nova_mcp.promotion.wording import number
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.promoting import NO_ZERO, EntryId, GatePart, ScopeText
+from nova_mcp.tools.groups import PRINTABLE
+from nova_mcp.tools.promoting import EntryId, GatePart, ScopeText
 from nova_mcp.tools.scopes import parsed_scope
 from nova_mcp.tools.spec import AgentParams, Part, Result, tool
 
@@ -24,7 +25,7 @@ _ALIASES: Final = {"stable_id": "stableId", "observed_signals": "observedSignals
 class ExplainParams(AgentParams):
     scope: ScopeText
     stable_id: EntryId
-    observed_signals: list[Annotated[str, Field(min_length=1, max_length=512, pattern=NO_ZERO)]] | None = Field(
+    observed_signals: list[Annotated[str, Field(min_length=1, max_length=512, pattern=PRINTABLE)]] | None = Field(
         None, max_length=MAX_SIGNALS, description="kind:match, or a bare match of any kind"
     )
 
@@ -44,7 +45,7 @@ class ExplainParams(AgentParams):
         return named
 
 
-class PhenomenonPart(Part):
+class ExplainedEntryPart(Part):
     stable_id: str
     type: str
     level: Level
@@ -58,7 +59,7 @@ class ExplainPart(Part):
     remediation: list[str]
 
 
-class SignalPart(Part):
+class MatchedSignalPart(Part):
     kind: SignalKind
     match: str
     weight: float
@@ -66,10 +67,10 @@ class SignalPart(Part):
     matched: bool
 
 
-class MatchPart(Part):
+class FingerprintMatchPart(Part):
     confidence: float
     min_confidence: float
-    signals: list[SignalPart]
+    signals: list[MatchedSignalPart]
 
     def line(self) -> str:
         hits = sum(one.matched for one in self.signals)
@@ -79,9 +80,9 @@ class MatchPart(Part):
 
 class ExplainResult(Result):
     scope: str
-    phenomenon: PhenomenonPart
+    phenomenon: ExplainedEntryPart
     explain: ExplainPart
-    match: MatchPart | None
+    match: FingerprintMatchPart | None
 
     def text(self) -> str:
         lines = [f"{self.scope} {self.phenomenon.stable_id}: {self.explain.summary}"]
@@ -118,7 +119,7 @@ def explained(told: Explained) -> ExplainResult:
     entry, why = entry_of(told.shelved), told.explanation
     return ExplainResult(
         scope=entry.host,
-        phenomenon=PhenomenonPart(
+        phenomenon=ExplainedEntryPart(
             stable_id=entry.stable_id, type=entry.phenomenon_type, level=entry.level, deprecated=entry.deprecated
         ),
         explain=ExplainPart(
@@ -131,12 +132,12 @@ def explained(told: Explained) -> ExplainResult:
     )
 
 
-def _match(match: Match) -> MatchPart:
-    return MatchPart(
+def _match(match: Match) -> FingerprintMatchPart:
+    return FingerprintMatchPart(
         confidence=round(match.confidence, 4),
         min_confidence=match.min_confidence,
         signals=[
-            SignalPart(
+            MatchedSignalPart(
                 kind=one.signal.kind,
                 match=one.signal.match,
                 weight=one.weight,

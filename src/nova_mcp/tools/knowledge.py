@@ -10,8 +10,8 @@ from nova_mcp.browser.tab import Tab
 from nova_mcp.errors import InvalidParams
 from nova_mcp.knowledge.categories import categories_of
 from nova_mcp.knowledge.drift import gate
-from nova_mcp.knowledge.fingerprints import Observed
-from nova_mcp.knowledge.keeper import Known
+from nova_mcp.knowledge.fingerprints import ObservedSignal
+from nova_mcp.knowledge.keeper import KnownScope
 from nova_mcp.knowledge.listing import SiteBrief, Wanted
 from nova_mcp.knowledge.live import observed_signals, wanted_of
 from nova_mcp.knowledge.model import ACTIVE, CANDIDATE, SHADOW, Phenomenon, PhenomenonType, ScopeName, Trust
@@ -94,7 +94,7 @@ async def pks_get(ctx: ToolContext, p: GetParams) -> GetResult:
     return got(known, p, ctx.ports.clock.now_ms())
 
 
-def got(known: Known, p: GetParams, now_ms: int) -> GetResult:
+def got(known: KnownScope, p: GetParams, now_ms: int) -> GetResult:
     full = p.output_detail == "full" or (p.output_detail is None and p.phenomenon_id is not None)
     wanted = [one for one in known.shelved if p.phenomenon_id in (None, one.stable_id)]
     pending = {one.stable_id: one.kept for one in wanted if one.slot == "pending"}
@@ -123,7 +123,7 @@ def got(known: Known, p: GetParams, now_ms: int) -> GetResult:
     )
 
 
-def _mismatches(known: Known, entries: Sequence[Phenomenon], place: PlaceParams | None) -> list[str]:
+def _mismatches(known: KnownScope, entries: Sequence[Phenomenon], place: PlaceParams | None) -> list[str]:
     if place is None:
         return []
     contexts = [one.content.context for one in entries]
@@ -133,7 +133,7 @@ def _mismatches(known: Known, entries: Sequence[Phenomenon], place: PlaceParams 
     return list(dict.fromkeys(names))
 
 
-def _counts(known: Known) -> Counts:
+def _counts(known: KnownScope) -> Counts:
     alive = [one.level for one in known.phenomena if not one.deprecated]
     return Counts(
         candidate=alive.count(CANDIDATE),
@@ -281,7 +281,7 @@ async def pks_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
     request = Request() if p.context is None else p.context.request()
     given = p.observation
     if given is not None and given.signals:
-        observed: tuple[Observed, ...] = tuple(one.observed() for one in given.signals)
+        observed: tuple[ObservedSignal, ...] = tuple(one.observed() for one in given.signals)
         locale = request.locale or next((one.locale for one in given.signals if one.locale), None)
     else:
         page = _page(ctx, tab, scope)
@@ -321,7 +321,7 @@ def _signals_required(message: str) -> InvalidParams:
     )
 
 
-def matched(known: Known, ranking: Ranking, top_k: int, now_ms: int) -> MatchResult:
+def matched(known: KnownScope, ranking: Ranking, top_k: int, now_ms: int) -> MatchResult:
     best = ranking.best or (ranking.near_misses[0] if ranking.near_misses else None)
     rows = [*ranking.matches, *ranking.near_misses][:top_k]
     missed = [] if best is not None or not ranking.ruled_out else list(ranking.ruled_out[0][1])

@@ -9,7 +9,7 @@ from nova_mcp.errors import InvalidParams
 from nova_mcp.knowledge import model
 from nova_mcp.knowledge.categories import MAX_CATEGORIES, unknown_category
 from nova_mcp.knowledge.codec import encoded
-from nova_mcp.knowledge.fingerprints import Observed
+from nova_mcp.knowledge.fingerprints import ObservedSignal
 from nova_mcp.knowledge.model import Problem, StableId
 from nova_mcp.knowledge.platforms import MAX_PATTERNS
 from nova_mcp.knowledge.ranking import Request
@@ -54,8 +54,8 @@ class SignalParams(Params):
     def signal(self) -> model.Signal:
         return model.Signal(self.kind, self.match.strip(), self.locale)
 
-    def observed(self) -> Observed:
-        return Observed(self.match.strip(), self.kind)
+    def observed(self) -> ObservedSignal:
+        return ObservedSignal(self.match.strip(), self.kind)
 
 
 class FingerprintParams(Params):

@@ -41,6 +41,7 @@ def note_scene(ctx: ToolContext, scene: Scene) -> None:
         polarity=None if layer is None or layer.kind != "consent" else _POLARITIES.get(layer.label),
         seen_signals=() if layer is None else _known_by(layer),
         items=scene.prepared.items,
+        framed=scene.prepared.frame_id is not None,
     )
     if ctx.evidence.selector is None and layer is not None:
         ctx.evidence.selector = layer.control

@@ -20,7 +20,7 @@ from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.fact_hints import OkHints, ToldHints, note_page, ok_hints
 from nova_mcp.tools.goals import GoalContextPart, goal_context_part
 from nova_mcp.tools.groups import REF_PATTERN, as_locator
-from nova_mcp.tools.knowledge_hints import (
+from nova_mcp.tools.knowledge_advice import (
     NOTHING_KNOWN,
     FrameworkHintPart,
     KnowledgeHints,

@@ -11,6 +11,7 @@ from nova_mcp.promotion.model import EventKind, EvidenceCounts, Gate, LearningEv
 from nova_mcp.promotion.promoter import Decision, Skip, Wish
 from nova_mcp.promotion.wording import number
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.groups import PRINTABLE
 from nova_mcp.tools.scopes import parsed_scope, require_open
 from nova_mcp.tools.spec import AgentParams, Part, Result, tool
 from nova_mcp.tools.times import utc
@@ -19,9 +20,8 @@ EVERY: Final = "all"
 MAX_IDS: Final = 200
 LATEST_MS: Final = 2**53
 SHOWN: Final = 12
-NO_ZERO: Final = r"^[^\x00]*$"
 
-EntryId = Annotated[str, Field(min_length=1, max_length=128, pattern=NO_ZERO)]
+EntryId = Annotated[str, Field(min_length=1, max_length=128, pattern=PRINTABLE)]
 ScopeText = Annotated[str, Field(description="host or URL of one site")]
 
 

@@ -5,14 +5,19 @@ from typing import Final
 
 from pydantic import Field
 
-from nova_mcp.errors import InvalidParams, Precondition
 from nova_mcp.knowledge.drift import Telemetry, Verdict
-from nova_mcp.knowledge.model import ScopeName
 from nova_mcp.observation.model import Signals
-from nova_mcp.promotion.revalidator import DEFAULT_LIMIT, MAX_LIMIT, EntryCheck, Revalidation, Skipped, Suggestion
+from nova_mcp.promotion.revalidator import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    EntryCheck,
+    Revalidation,
+    Suggestion,
+    UnrecordedBecause,
+)
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE
-from nova_mcp.tools.scopes import page_scope, parsed_scope
+from nova_mcp.tools.scopes import scope_on
 from nova_mcp.tools.spec import Part, Result, TargetParams, tool
 
 BUNDLES: Final = ("pks_learning",)
@@ -47,7 +52,7 @@ class RevalidateRow(Part):
     repair_candidate: RepairCandidate | None
     telemetry_outcome: Telemetry | None
     telemetry_recorded: bool
-    telemetry_skipped_reason: Skipped | None
+    telemetry_skipped_reason: UnrecordedBecause | None
     telemetry_error: str | None = None
 
 
@@ -86,7 +91,7 @@ async def revalidate(ctx: ToolContext, p: RevalidateParams) -> RevalidateResult:
     stalest. Touches nothing. A lost selector may get one repairCandidate to patch and prove."""
     tab, learning = ctx.tab, ctx.learning
     tab.require_ready()
-    scope = _scope(ctx, p)
+    scope = scope_on(ctx.tab, p.scope)
     platforms = await learning.knowledge.platforms()
     hides = ctx.secrets.redactor.text
     found = await learning.revalidator.revalidate_scope(tab, scope, platforms, p.limit, hides)
@@ -95,23 +100,6 @@ async def revalidate(ctx: ToolContext, p: RevalidateParams) -> RevalidateResult:
     derived = p.scope is None
     ctx.evidence.after_commit = lambda: _told(found, derived=derived)
     return _told(found, derived=derived)
-
-
-def _scope(ctx: ToolContext, p: RevalidateParams) -> ScopeName:
-    here = page_scope(ctx.tab)
-    wanted = here if p.scope is None else parsed_scope(p.scope)
-    if wanted is None:
-        raise Precondition(
-            "pks.scope_not_open", "This tab shows no page of a site.", "Open a page of it first with nova.navigate."
-        )
-    if wanted != here:
-        raise InvalidParams(
-            "pks.scope_mismatch",
-            f"{ctx.tab.target_id} shows {here or 'no site'}, not {wanted}.",
-            "Leave scope out, or name a tab that shows it.",
-            details={"argument": "scope"},
-        )
-    return wanted
 
 
 def _told(found: Revalidation, *, derived: bool) -> RevalidateResult:

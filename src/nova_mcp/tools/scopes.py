@@ -24,6 +24,24 @@ def page_scope(tab: Tab) -> ScopeName | None:
     return None if isinstance(found, Problem) else found
 
 
+def scope_on(tab: Tab, named: str | None) -> ScopeName:
+    """The site a tab shows; where the caller names one, it has to be that."""
+    here = page_scope(tab)
+    wanted = here if named is None else parsed_scope(named)
+    if wanted is None:
+        raise Precondition(
+            "pks.scope_not_open", "This tab shows no page of a site.", "Open a page of it first with nova.navigate."
+        )
+    if wanted != here:
+        raise InvalidParams(
+            "pks.scope_mismatch",
+            f"{tab.target_id} shows {here or 'no site'}, not {wanted}.",
+            "Leave scope out, or name a tab that shows it.",
+            details={"argument": "scope"},
+        )
+    return wanted
+
+
 def open_tab(ctx: ToolContext, scope: ScopeName) -> Tab | None:
     """A tab of the caller's principal that shows the site, its current one before others."""
     targets = ctx.browser.targets

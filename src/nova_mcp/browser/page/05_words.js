@@ -2,7 +2,7 @@
 const PLAIN_LETTERS = /^[\x00-\x7f]*$/;
 const foldText = (text) => {
   const low = text.slice(0, 400).toLowerCase();
-  return PLAIN_LETTERS.test(low) ? low : low.replace(/ß/g, "ss").normalize("NFKD").replace(/\p{M}+/gu, "");
+  return PLAIN_LETTERS.test(low) ? low : low.replace(/ß/g, "ss").normalize("NFKD").replace(/[\p{M}\p{Cf}]+/gu, "");
 };
 const foldedTexts = new Map();
 const foldWords = (text) => {

@@ -286,7 +286,7 @@ questions.knowledgeLook = ({ selectors = [], surfaces = [], millis }) => {
   shadowRoots.at = -Infinity;
   const [wanted, around] = [selectors.slice(0, KNOWN.selectors), surfaces.slice(0, KNOWN.surfaces)];
   const found = resolveMany([...around, ...wanted], deadline);
-  const layers = around.flatMap((surface) => firstOf(found.get(surface).list, KNOWN.tried));
+  const layers = around.flatMap((surface) => firstOf(found.get(surface).list, KNOWN.tried)).filter((el) => !matches(el, "html,body"));
   const inside = (el) => (around.length === 0 ? null : layers.some((layer) => composedContains(layer, el)));
   const tools = { ...printTools(), places: makePlaces(), halo: composerHalo(), forms: formsOnce() };
   const seen = wanted.map((selector) => seenFor(now() > deadline ? UNREAD : found.get(selector), inside, tools));

@@ -1,9 +1,24 @@
 // What a stored playbook asks while it is used: how the element looks that is about to be pressed, and what lies over
 // the page.
+const CONSENT_NEAR = { levels: 4, chars: 1500 };
+// A request for consent in the flow of the page is no layer, and pressing its button decides all the same.
+const nearConsent = (el) => {
+  let node = composedParent(el);
+  for (let level = 0; node !== null && level < CONSENT_NEAR.levels; level += 1, node = composedParent(node)) {
+    if (matches(node, MAIN_CSS) || node === DOC.body || textContentOf(node).length > CONSENT_NEAR.chars) return false;
+    if (among("consent_text", longWords(shownTextOf(node, textBudget(400))))) return true;
+  }
+  return false;
+};
+
 questions.knowledgeArmed = () => {
   const el = shield.armed?.target ?? null;
   if (el === null || !isConnected(el)) return { lost: true };
-  return { print: printOf(el, printTools()).print, control: controlTold(el) };
+  const layer = layerAround(el);
+  return {
+    print: printOf(el, printTools()).print, control: controlTold(el),
+    layer: layer === null ? null : { kind: layer.kind, label: layer.label }, nearConsent: nearConsent(el),
+  };
 };
 
 const COVER_GRID = 7;

@@ -9,7 +9,7 @@ from typing import Final
 
 from nova_mcp.browser.elements import looks_generated
 from nova_mcp.knowledge.model import ElementPrint
-from nova_mcp.knowledge.similarity import family, label_of, words
+from nova_mcp.knowledge.print_similarity import family, label_of, words
 
 # Fewer landmarks than these say nothing about an order.
 _FEWEST: Final = 2
@@ -17,7 +17,7 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class Gap:
     """The landmarks on either side, by their places in both lists; the ends of a list are landmarks too."""
 
     old: tuple[int, int]
@@ -26,7 +26,7 @@ class Slot:
     def holds(self, at: int) -> bool:
         return self.new[0] < at < self.new[1]
 
-    def narrowed(self, index: int, old: Sequence[ElementPrint], new: Sequence[ElementPrint]) -> "Slot":
+    def narrowed(self, index: int, old: Sequence[ElementPrint], new: Sequence[ElementPrint]) -> "Gap":
         """The very place, where as many elements between the landmarks say the same as did before."""
         said = _said(old[index])
         before = [at for at in range(self.old[0] + 1, self.old[1]) if _said(old[at]) == said]
@@ -34,7 +34,7 @@ class Slot:
         if not label_of(old[index]) or len(before) != len(after):
             return self
         at = after[before.index(index)]
-        return Slot((index - 1, index + 1), (at - 1, at + 1))
+        return Gap((index - 1, index + 1), (at - 1, at + 1))
 
 
 def _by_id(seen: ElementPrint) -> Hashable:
@@ -90,11 +90,11 @@ def in_order(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return [pairs[one] for one in reversed(chain)]
 
 
-def slot_of(index: int, known: Sequence[tuple[int, int]], sizes: tuple[int, int]) -> Slot | None:
+def slot_of(index: int, known: Sequence[tuple[int, int]], sizes: tuple[int, int]) -> Gap | None:
     """Where the old element of this place is to be expected; None where too little stayed to tell."""
     others = in_order([pair for pair in known if pair[0] != index])
     if len(others) < _FEWEST:
         return None
     before = max((pair for pair in others if pair[0] < index), default=(-1, -1))
     after = min((pair for pair in others if pair[0] > index), default=sizes)
-    return Slot((before[0], after[0]), (before[1], after[1]))
+    return Gap((before[0], after[0]), (before[1], after[1]))

@@ -10,7 +10,7 @@ from nova_mcp.browser.acting import Acted, Guard, Manner, Scene, left_the_page
 from nova_mcp.browser.action_report import ActionReport, Judgement, build_report
 from nova_mcp.browser.channel import DocumentChanged
 from nova_mcp.browser.input import Press, click
-from nova_mcp.browser.key_rules import parse_key
+from nova_mcp.browser.key_rules import Stroke, parse_key
 from nova_mcp.browser.keys import Strokes, press_keys
 from nova_mcp.browser.knowledge_look import armed, look
 from nova_mcp.browser.locate import Locator
@@ -18,7 +18,17 @@ from nova_mcp.browser.secret_entry import SecretGuard
 from nova_mcp.browser.steady import navigating
 from nova_mcp.browser.text_entry import Text, type_text
 from nova_mcp.errors import Killed, NovaError, Precondition
-from nova_mcp.knowledge.applying import Go, LiveTarget, Plan, Step, Stop, another_element, before_step, choose
+from nova_mcp.knowledge.applying import (
+    Go,
+    LiveTarget,
+    Plan,
+    Step,
+    Stop,
+    another_element,
+    before_step,
+    choose,
+    takes_text,
+)
 from nova_mcp.knowledge.live import print_of
 from nova_mcp.knowledge.model import ElementPrint, PhenomenonType, Problem
 from nova_mcp.observation.model import Json
@@ -74,7 +84,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StepsOf:
     """What the steps have to know of the entry they belong to; `unseen` are selectors that are tried for the first
     time."""
 
@@ -85,7 +95,7 @@ class Entry:
 class StepGuard:
     """Looks once more at the very element before input reaches it, then leaves it to the guard that fits the step."""
 
-    def __init__(self, ctx: ToolContext, step: Step, entry: Entry, inner: "Guards") -> None:
+    def __init__(self, ctx: ToolContext, step: Step, entry: StepsOf, inner: "Guards") -> None:
         self._ctx = ctx
         self._step = step
         self._entry = entry
@@ -126,7 +136,8 @@ class StepGuard:
         return self._inner
 
     async def _look(self, scene: Scene) -> None:
-        if not self._step.selectors:
+        named = bool(self._step.selectors)
+        if not named and not stroke_of(self._step).activates:
             return
         try:
             found = await armed(scene.tab, scene.prepared.frame_id)
@@ -136,10 +147,13 @@ class StepGuard:
             raise left_the_page(scene.prepared.ref)
         # Whether it commits is for the guard behind this one to judge, which can say what to do about it.
         self.seen = print_of(found.seen)
+        if not named and takes_text(self.seen):
+            return
         target = LiveTarget(self.seen, found.control, first=self._step.action.selector in self._entry.unseen)
         problem = before_step(self._step, target, self._entry.kind, has_contract=True)
         layer = scene.prepared.layer
-        if problem is None and layer is not None and layer.kind == "consent" and layer.label == "accept":
+        consents = layer is not None and (layer.kind, layer.label) == ("consent", "accept")
+        if consents or found.consents:
             problem = Problem("pks.accept_refused", "This control gives consent; Nova never does.")
         if problem is None:
             return
@@ -168,7 +182,7 @@ class Running:
 
     ctx: ToolContext
     plan: Plan
-    entry: Entry
+    entry: StepsOf
     guards: Guards
     inputs: Inputs
     results: list[StepResult] = field(default_factory=list)
@@ -260,8 +274,7 @@ class Running:
             found = choose(step, {selector: one.matches for selector, one in seen.items() if not one.unread})
             waited = clock.monotonic_ms() - began
             shown = seen[found.selector].seen if isinstance(found, Go) and found.selector is not None else None
-            problem = None if shown is None else another_element(step, print_of(shown))
-            if problem is not None:
+            if shown is not None and (problem := another_element(step, print_of(shown))) is not None:
                 found, patience = Stop(problem), FIRST_CHOICE_MS
             if isinstance(found, Go) and (not found.used_fallback or waited >= FIRST_CHOICE_MS):
                 return found
@@ -294,8 +307,7 @@ class Running:
             return await self._typed(step, locator, manner)
         if step.action.kind in ("click", "dismiss") and locator is not None:
             return await click(tab, locator, Press(), manner, ports), Judgement()
-        key = step.action.key or _ESCAPE
-        keyed = await press_keys(tab, locator, Strokes(parse_key(key)), manner, ports)
+        keyed = await press_keys(tab, locator, Strokes(stroke_of(step)), manner, ports)
         return keyed.acted, Judgement()
 
     async def _typed(self, step: Step, locator: Locator, manner: Manner) -> tuple[Acted, Judgement]:
@@ -311,6 +323,10 @@ class Running:
             ctx.evidence.flags.add("input_supplied")
         known = Judgement(typed.verdict, repeat_safe=typed.repeat_safe, differs_reason="type.value_mismatch")
         return typed.acted, known
+
+
+def stroke_of(step: Step) -> Stroke:
+    return parse_key(step.action.key or _ESCAPE)
 
 
 def _passed(report: ActionReport) -> bool:

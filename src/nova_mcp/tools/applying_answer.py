@@ -13,10 +13,10 @@ from nova_mcp.knowledge.model import Phenomenon, PhenomenonType, PlaybookPolicy,
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import Json, LearningLabel, Signals
 from nova_mcp.promotion.sightings import Sightings
+from nova_mcp.tools.applying_proof import Truths
+from nova_mcp.tools.applying_steps import Running, StepResult
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.effects import DISPATCH_PROOFS, merged_effect
-from nova_mcp.tools.playbook import Running, StepResult
-from nova_mcp.tools.proving import Truths
 from nova_mcp.tools.results import ActResult, DialogSeen, EffectSeen, VerifyState
 from nova_mcp.tools.spec import Part, maybe
 from nova_mcp.verification.wire import commit_json
