@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from promotion_entries import hint
 
 from nova_mcp.knowledge.model import Action, Content, Fingerprint, Phenomenon, Playbook, Signal
 from nova_mcp.promotion.model import Mark
 from nova_mcp.promotion.whole import controls, speaks_for, weighed
+from promotion_kit import hint
 
 CLICK, APPLY = "nova.click_selector", "nova.phenomenon_apply"
 MARK = Mark(1, 1, "action_success", 1, "c1", "s1")
