@@ -108,8 +108,15 @@ async def test_keys_that_reach_past_the_page_or_that_nobody_knows_are_not_stored
 # -- a surface in disguise
 
 
-@pytest.mark.parametrize("whole", ["body:not(.x)", "html:not(.x)", ":root:has(p)", ":is(body, #q)", "[lang]"])
+@pytest.mark.parametrize("whole", ["body:not(.x)", "html:not(.x)", ":root:has(p)"])
 async def test_the_whole_page_is_no_layer_however_it_is_named(site: Site, whole: str) -> None:
+    await site.go("/banner")
+    given = consent(click("#outside", "reject"), fingerprint={"signals": [dom("#cmp"), dom(whole)]})
+    refused(await site.upsert(given), "pks.selector_too_broad")
+
+
+@pytest.mark.parametrize("whole", [":is(body, #q)", "[lang]", "#q, body.none, :where(html)"])
+async def test_what_turns_out_to_be_the_whole_page_holds_no_control(site: Site, whole: str) -> None:
     await site.go("/banner")
     given = consent(click("#outside", "reject"), fingerprint={"signals": [dom("#cmp"), dom(whole)]})
     refused(await site.upsert(given), "pks.outside_surface")
