@@ -1,6 +1,8 @@
 """What a new entry begins with: the evidence of its controls, once, for one entry, and not enough to guide at once."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -133,6 +135,34 @@ def test_the_visit_in_which_an_entry_is_written_counts_as_a_proof(site):
     site.call(NOW)
     put = born(site, NOW + 60_000, birth=Birth("manual"))
     assert evidence(site, put, NOW + 60_000).successes == 1
+
+
+def test_entries_that_are_born_while_their_controls_are_in_use_count_every_call_once(store_url, open_db, build):
+    """A deadlock would be told as a store that is locked."""
+    sites = [Site(open_db(store_url), build, f"s{number}") for number in range(4)]
+    controls, rounds = ("#a", "#b", "#c"), 12
+    start = Barrier(len(sites))
+
+    def act(site):
+        start.wait(30)
+        for turn in range(rounds):
+            for control in controls:
+                site.call(NOW + turn * 61_000, WORKED, control, target=f"tab_{site.server}")
+
+    def write(site):
+        start.wait(30)
+        for turn, control in enumerate(controls):
+            born(site, NOW + (turn + 3) * 61_000, f"e{turn}", selector=control)
+
+    with ThreadPoolExecutor(len(sites)) as threads:
+        running = [threads.submit(act, one) for one in sites[1:]] + [threads.submit(write, sites[0])]
+        for one in running:
+            one.result(120)
+    for turn in range(len(controls)):
+        entry = sites[0].entry(f"e{turn}")
+        calls = [mark.call_id for mark in sites[0].marks(entry) if mark.kind == "action_success"]
+        assert len(calls) == len(set(calls)) <= 3 * rounds
+    assert sites[0].db.read_sync(replay_levels).differences == ()
 
 
 def test_another_site_gives_nothing(site):
