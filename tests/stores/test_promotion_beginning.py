@@ -5,7 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
+from alembic import command
+from sqlalchemy import Integer, create_engine, insert
 
+from nova_mcp.journal.store import observation
 from nova_mcp.knowledge.model import ScopeName
 from nova_mcp.knowledge.store import Birth
 from nova_mcp.observation.model import Signals
@@ -15,6 +18,7 @@ from nova_mcp.promotion.model import DAY_MS, HOUR_MS
 from nova_mcp.promotion.promoter import Wish
 from nova_mcp.promotion.replaying import replay_levels
 from nova_mcp.promotion.standing import entry_of
+from nova_mcp.storage.migrations.runner import config
 from promotion_entries import HERE, NOW, added, phenomenon
 from promotion_site import FAILED, SIGHTED, WORKED, Site
 
@@ -179,3 +183,20 @@ def test_a_drift_before_the_birth_keeps_it_from_rising(site):
     now = NOW + 3 * DAY_MS + HOUR_MS
     put = born(site, now)
     assert evidence(site, put, now).recent_drifts == 1
+
+
+def test_a_store_from_before_knowledge_is_taken_over_with_everything_in_it(empty_url, open_db, build):
+    """Observations from then belong to no cluster: they are kept, and speak for nobody."""
+    engine = create_engine(empty_url)
+    with engine.begin() as conn:
+        command.upgrade(config(conn), "0005")
+        names = [name for name in observation.c.keys() if name not in ("observation_id", "cluster_key")]  # noqa: SIM118
+        held = {name: 1 if isinstance(observation.c[name].type, Integer) else name for name in names}
+        held |= {"context_host": HERE, "selector_norm": "#go", "target_stable_id": None, "created_at_ms": NOW}
+        held |= {"kind": "action_success", "payload": "{}", "candidate_key": None}
+        conn.execute(insert(observation).values(**held))
+    engine.dispose()
+    site = Site(open_db(empty_url), build)
+    assert site.marks(born(site, NOW + HOUR_MS)) == ()
+    site.call(NOW + 2 * HOUR_MS)
+    assert [row["cluster_key"] for row in site.observations()][:2] == [None, "banner"]
