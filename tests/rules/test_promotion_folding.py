@@ -108,7 +108,10 @@ def test_a_review_looks_at_no_more_marks_than_it_is_meant_to():
     end = Reviewed(NOW + 20 * DAY_MS)
     assert life(*bad[:1], *good, end, entry=shadow).level == 2
     assert life(*bad, *good[1:], end, entry=shadow).level == 1
-    assert life(*bad, *good, end, entry=shadow).level == 2
+    # What spoke against it is not made up for by much use.
+    assert life(*bad, *good, *used(success, 9, start=NOW + 2 * DAY_MS), end, entry=shadow).level == 1
+    looks = [Observed(seen(f"l{number}", NOW + 2 * DAY_MS + number)) for number in range(MARKS_KEPT)]
+    assert life(*good[:9], *looks, end, entry=shadow).level == 1
 
 
 def test_a_disproven_candidate_stays_where_it_is():

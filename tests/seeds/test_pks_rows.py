@@ -10,6 +10,7 @@ from pks_kit import Site, click, consent, dom, refused
 from place_kit import DAY, MINUTE
 from real_kit import records
 
+from nova_mcp.errors import InvalidParams
 from nova_mcp.journal.candidate_store import candidate
 from nova_mcp.journal.store import observation
 from nova_mcp.knowledge import store
@@ -17,6 +18,7 @@ from nova_mcp.knowledge.model import Health, ScopeName
 from nova_mcp.knowledge.tables import knowledge_entry, knowledge_scope
 from nova_mcp.pipeline.model import CallRequest
 from nova_mcp.promotion.tables import telemetry_backing
+from nova_mcp.tools.knowledge import MatchParams, _scope
 
 pytestmark = pytest.mark.browser
 
@@ -549,6 +551,12 @@ async def test_without_signals_and_page_there_is_nothing_to_match(site: Site) ->
     refused(lost, "signals_required")
     sent = {"signals": [dom("#cmp")]}
     assert (await site.match(scope="nobody.example", observation=sent))["matched"] is False
+
+
+def test_signals_without_a_site_ask_for_the_site() -> None:
+    with pytest.raises(InvalidParams) as told:
+        _scope(MatchParams.model_validate({"observation": {"signals": [{"kind": "dom", "match": "#b"}]}}), None)
+    assert (told.value.reason_code, told.value.details) == ("invalid_params", {"argument": "scope"})
 
 
 async def test_a_context_that_is_missed_rules_an_entry_out(site: Site) -> None:

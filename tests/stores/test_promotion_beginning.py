@@ -1,9 +1,14 @@
 """What a new entry begins with: the evidence of its controls, once, for one entry, and not enough to guide at once."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
+from alembic import command
+from sqlalchemy import Integer, create_engine, insert
 
+from nova_mcp.journal.store import observation
 from nova_mcp.knowledge.model import ScopeName
 from nova_mcp.knowledge.store import Birth
 from nova_mcp.observation.model import Signals
@@ -13,6 +18,7 @@ from nova_mcp.promotion.model import DAY_MS, HOUR_MS
 from nova_mcp.promotion.promoter import Wish
 from nova_mcp.promotion.replaying import replay_levels
 from nova_mcp.promotion.standing import entry_of
+from nova_mcp.storage.migrations.runner import config
 from promotion_kit import FAILED, HERE, NOW, SIGHTED, WORKED, Site, added, phenomenon
 
 DRAFT = Birth("generated")
@@ -134,6 +140,34 @@ def test_the_visit_in_which_an_entry_is_written_counts_as_a_proof(site):
     assert evidence(site, put, NOW + 60_000).successes == 1
 
 
+def test_entries_that_are_born_while_their_controls_are_in_use_count_every_call_once(store_url, open_db, build):
+    """A deadlock would be told as a store that is locked."""
+    sites = [Site(open_db(store_url), build, f"s{number}") for number in range(4)]
+    controls, rounds = ("#a", "#b", "#c"), 12
+    start = Barrier(len(sites))
+
+    def act(site):
+        start.wait(30)
+        for turn in range(rounds):
+            for control in controls:
+                site.call(NOW + turn * 61_000, WORKED, control, target=f"tab_{site.server}")
+
+    def write(site):
+        start.wait(30)
+        for turn, control in enumerate(controls):
+            born(site, NOW + (turn + 3) * 61_000, f"e{turn}", selector=control)
+
+    with ThreadPoolExecutor(len(sites)) as threads:
+        running = [threads.submit(act, one) for one in sites[1:]] + [threads.submit(write, sites[0])]
+        for one in running:
+            one.result(120)
+    for turn in range(len(controls)):
+        entry = sites[0].entry(f"e{turn}")
+        calls = [mark.call_id for mark in sites[0].marks(entry) if mark.kind == "action_success"]
+        assert len(calls) == len(set(calls)) <= 3 * rounds
+    assert sites[0].db.read_sync(replay_levels).differences == ()
+
+
 def test_another_site_gives_nothing(site):
     site.call(NOW)
     put = added(site.db, phenomenon(created_at_ms=NOW + 1), DRAFT, ScopeName("other.test"))
@@ -148,3 +182,20 @@ def test_a_drift_before_the_birth_keeps_it_from_rising(site):
     now = NOW + 3 * DAY_MS + HOUR_MS
     put = born(site, now)
     assert evidence(site, put, now).recent_drifts == 1
+
+
+def test_a_store_from_before_knowledge_is_taken_over_with_everything_in_it(empty_url, open_db, build):
+    """Observations from then belong to no cluster: they are kept, and speak for nobody."""
+    engine = create_engine(empty_url)
+    with engine.begin() as conn:
+        command.upgrade(config(conn), "0005")
+        names = [name for name in observation.c.keys() if name not in ("observation_id", "cluster_key")]  # noqa: SIM118
+        held = {name: 1 if isinstance(observation.c[name].type, Integer) else name for name in names}
+        held |= {"context_host": HERE, "selector_norm": "#go", "target_stable_id": None, "created_at_ms": NOW}
+        held |= {"kind": "action_success", "payload": "{}", "candidate_key": None}
+        conn.execute(insert(observation).values(**held))
+    engine.dispose()
+    site = Site(open_db(empty_url), build)
+    assert site.marks(born(site, NOW + HOUR_MS)) == ()
+    site.call(NOW + 2 * HOUR_MS)
+    assert [row["cluster_key"] for row in site.observations()][:2] == [None, "banner"]

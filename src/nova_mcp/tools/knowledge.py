@@ -301,6 +301,9 @@ def _scope(p: MatchParams, tab: Tab | None) -> ScopeName:
         return parsed_scope(p.scope)
     if tab is not None and (found := page_scope(tab)) is not None:
         return found
+    if p.observation is not None and p.observation.signals:
+        told = "Signals belong to a site, and there is no page to read it from."
+        raise InvalidParams("invalid_params", told, "Name the site in scope.", details={"argument": "scope"})
     raise _signals_required("There is no page to read a site from.")
 
 
