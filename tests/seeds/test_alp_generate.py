@@ -222,19 +222,13 @@ async def test_a_dismissed_banner_becomes_a_candidate_that_guides_nobody(place: 
     assert (event["reasonKind"], event["fromLevel"], event["toLevel"]) == ("learn_generate", 0, 0)
 
 
-async def test_what_is_not_shown_now_is_written_unconfirmed_and_once(place: Place) -> None:
+async def test_a_banner_of_a_known_platform_is_covered_by_the_draft_that_meeting_it_left(place: Place) -> None:
     await dismissed(place, times=3, path="/onetrust")
-    told = await text_said(place, "learn_generate", scope=place.scope)
-    assert "1 of 1 written" in told
-    assert "nova.explain" in told
     (entry,) = await entries(place)
-    assert isinstance(entry.kept, Phenomenon)
-    assert entry.kept.content.fingerprint.signals == (
-        Signal("dom", "#onetrust-banner-sdk"), Signal("vendor", "onetrust"),
-    )  # fmt: skip
-    assert set(entry.kept.unconfirmed) == {"#onetrust-banner-sdk", "#onetrust-reject-all-handler"}
-    again = await generate(place)
-    assert (again["generated"], [one["reasonCode"] for one in again["skipped"]]) == (0, ["already_covered"])
+    assert (entry.origin, entry.kept.level, entry.stable_id) == ("platform", 0, "cmp_onetrust")
+    body = await generate(place)
+    assert (body["generated"], [one["reasonCode"] for one in body["skipped"]]) == (0, ["already_covered"])
+    assert [one.entry_id for one in await entries(place)] == [entry.entry_id]
 
 
 async def test_a_link_that_leads_to_one_place_becomes_a_candidate(place: Place) -> None:

@@ -1,11 +1,11 @@
 """What hostile pages and agents that lie try on knowledge, through a real client on real pages."""
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import pks_kit
 import pytest
-from loop_kit import Shop, shop
-from pks_kit import Server, Site, click, consent, dom, knowing_server, refused
+from loop_kit import Server, Shop
+from pks_kit import Site, click, consent, dom, refused
 
 from nova_mcp.journal.store import observation
 
@@ -26,32 +26,13 @@ HOSTILE = {
 GONE = [{"type": "absent", "selector": "#box"}]
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Shop]:
-    with shop() as running:
-        running.pages.update(HOSTILE)
-        yield running
-
-
-@pytest.fixture(scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory, pages: Shop, anyio_backend: str) -> AsyncIterator[Server]:
-    async with knowing_server(tmp_path_factory.mktemp("attacks"), pages) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-async def tab(server: Server) -> str:
-    return str((await server.call("tab_new"))["targetId"])
+PAGES = {**pks_kit.PAGES, **HOSTILE}
+SETTINGS = {"enable_eval": True}
 
 
 @pytest.fixture
-def site(server: Server, tab: str) -> Site:
-    return Site(server, tab)
+def site(server: Server, pages: Shop, tab: str) -> Site:
+    return Site.new(server, pages, tab)
 
 
 def entry(*actions: dict[str, Any], kind: str = "modal", verify: list[dict[str, Any]] = GONE) -> dict[str, Any]:
