@@ -9,6 +9,8 @@ import anyio
 from nova_mcp.browser.tab import Tab
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge.model import SHADOW, ScopeName
+from nova_mcp.observation.model import Json
+from nova_mcp.pipeline.callers import OWN
 from nova_mcp.pipeline.model import Answer, CallRequest
 from nova_mcp.promotion.learning import Learning
 from nova_mcp.tools.scopes import page_scope
@@ -80,7 +82,7 @@ class Passes:
         turn = await self._learning.promotion.take_turn(scope)
         if turn is None:
             return
-        arguments = {"targetId": tab.target_id}
+        arguments: dict[str, Json] = {"targetId": tab.target_id, "agentId": OWN}
         answer = await self._call(CallRequest(REVALIDATE, arguments, tab.principal, background=True))
         if answer.is_error:
             await self._learning.promotion.give_back(scope, turn)
