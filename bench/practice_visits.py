@@ -122,7 +122,8 @@ class Visits:
         await agent.arrive(f"http://{self.scope}/help")
         await agent.call("learn_promote", scope=self.scope)
         told = await agent.call("pks_get", scope=self.scope)
-        self.known = {one["phenomenonId"]: int(one["level"]) for one in told["phenomena"]}
+        # Where a newer revision waits beside the active one, that is the one in question.
+        self.known = {one["phenomenonId"]: int((one.get("pending") or one)["level"]) for one in told["phenomena"]}
         await agent.call("tab_close")
 
     def levels(self, task: Task) -> tuple[int, ...]:

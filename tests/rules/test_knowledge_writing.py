@@ -280,6 +280,18 @@ def test_the_same_again_changes_nothing():
     assert (done.kind, done.entry) == ("unchanged", before)
 
 
+@pytest.mark.parametrize(("label", "kind"), [("Keep it", "unchanged"), ("Apply changes", "updated")])
+@pytest.mark.parametrize("level", [1, 2])
+def test_the_same_words_for_an_element_under_another_label_are_something_new(label, kind, level):
+    def press(text):
+        return Playbook("custom", (Action("click", "#keep", element=ElementPrint("button", text=text, id="keep")),))
+
+    done = upserted(entry(level, body=content(press("Keep it"))), wish(press(label)), SEEN, entries=1)
+    assert done.kind == kind
+    assert done.written.content.playbook == press(label)
+    assert (done.entry.pending is not None) is (kind == "updated" and level == 2)
+
+
 def test_a_shadow_entry_is_changed_in_place_and_keeps_its_health():
     before = entry(drift_debt=0.3)
     done = upserted(before, wish(OTHER), SEEN, entries=1)

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Literal
 
+from nova_mcp.knowledge.applying import still_looks_like
 from nova_mcp.knowledge.fingerprints import distinct
 from nova_mcp.knowledge.health import DAY_MS
 from nova_mcp.knowledge.model import (
     ACTIVE,
     MAX_PHENOMENA,
     SHADOW,
+    Action,
     Content,
     Context,
     DomainHint,
@@ -149,6 +151,19 @@ def same_words(one: Content, other: Content) -> bool:
     return _wordless(one) == _wordless(other)
 
 
+def _same(content: Content, old: Content) -> bool:
+    """Whether nothing new was said and the page shows the elements as they were learned. One under another label is
+    pressed only by a revision that has earned it."""
+    return same_words(content, old) and not any(
+        now.element is not None and was.element is not None and still_looks_like(was.element, now.element) is None
+        for now, was in zip(_actions(content), _actions(old), strict=True)
+    )
+
+
+def _actions(content: Content) -> tuple[Action, ...]:
+    return () if content.playbook is None else content.playbook.actions
+
+
 def _wordless(content: Content) -> Content:
     if content.playbook is None:
         return content
@@ -178,7 +193,7 @@ def _as_shadow(entry: Revisions, content: Content, live: Live) -> Phenomenon:
 
 def _of_retired(found: Phenomenon, content: Content, level: Level, live: Live) -> tuple[WriteKind, Phenomenon]:
     """What is retired comes back to review once the page confirms it."""
-    same = same_words(content, found.content)
+    same = _same(content, found.content)
     if not live.verdict.passed:
         return ("unchanged", found) if same else ("updated", _rewritten(found, content, level, live))
     back = _seen_now(found, content, live) if same else _rewritten(found, content, level, live)
@@ -198,7 +213,7 @@ def _merged(entry: Revisions, content: Content, level: Level, live: Live) -> Wri
     current, found = entry.current, entry.newest
     told = _warnings(content, live)
     kind: WriteKind
-    if not current.deprecated and same_words(content, current.content):
+    if not current.deprecated and _same(content, current.content):
         kind, same = _again(current, content, level, live)
         return Written(kind, replace(entry, current=same), same, told)
     if found.deprecated:
@@ -206,7 +221,7 @@ def _merged(entry: Revisions, content: Content, level: Level, live: Live) -> Wri
         told = told if kind == "reactivated" else (*told, "It stays retired until its selectors are seen.")
     elif found.level == ACTIVE:
         kind, after = "updated", _as_shadow(entry, content, live)
-    elif same_words(content, found.content):
+    elif _same(content, found.content):
         kind, after = _again(found, content, level, live)
     else:
         kind, after = "updated", _rewritten(found, content, level, live)
@@ -254,7 +269,7 @@ def patched(found: Revisions, patch: Patch, live: Live) -> Written | Refused | C
     if problems := (*check_content(content), *live.verdict.problems):
         return Refused(problems)
     if found.newest.deprecated and not patch.revive:
-        if same_words(content, found.newest.content):
+        if _same(content, found.newest.content):
             return Written("unchanged", found, found.newest, _warnings(content, live))
         kept = _rewritten(found.newest, content, found.newest.level, live)
         after = Revisions(kept) if found.pending is None else replace(found, pending=kept)
