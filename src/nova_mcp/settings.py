@@ -9,6 +9,7 @@ from typing import Any, Literal
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.policy import is_host_pattern
 
 GateMode = Literal["off", "warn", "shadow_block", "block"]
@@ -92,6 +93,32 @@ class LearningSettings(Section):
     passes: bool = True
 
 
+class TaskSettings(Section):
+    # What happens when an exhaustive run of pages is to be completed while some are not covered.
+    url_coverage_gate: GateMode = "block"
+    # What a visit in learn mode has to reach before its tab is given back.
+    learn_min_surfaces: int = Field(8, ge=1, le=100)
+    learn_min_interactions: int = Field(12, ge=0, le=200)
+
+
+class BrowserMemorySettings(Section):
+    # Principals that want Nova to remember things about sites for them; `*` is everybody. No tool can add one.
+    users: tuple[str, ...] = ()
+    exclude_domains: tuple[str, ...] = ()
+    allow_domains: tuple[str, ...] = ()
+    retention_days: int = Field(30, ge=0, le=365)
+
+
+class NoteSettings(Section):
+    browser_memory: BrowserMemorySettings = BrowserMemorySettings()
+    # Caps how far a note about a site can go: `block` lets it stop interactions until it is acknowledged.
+    domain_note_mode: Literal["off", "warn", "block"] = "block"
+    repeat_minutes: int = Field(60, ge=0, le=10_080)
+    repeat_tool_calls: int = Field(50, ge=0, le=10_000)
+    # Domains under which each name below is a tenant of its own.
+    multi_tenant_domains: tuple[str, ...] = tuple(sorted(MULTI_TENANT_DOMAINS))
+
+
 class ReceiptSettings(Section):
     pictures: bool = True
 
@@ -124,6 +151,8 @@ class Settings(Section):
     http: HttpSettings = HttpSettings()
     receipts: ReceiptSettings = ReceiptSettings()
     learning: LearningSettings = LearningSettings()
+    tasks: TaskSettings = TaskSettings()
+    notes: NoteSettings = NoteSettings()
 
     @property
     def store_url(self) -> str:

@@ -20,8 +20,10 @@ import nova_mcp.journal.finalize_store
 import nova_mcp.journal.statistics_tables
 import nova_mcp.journal.store
 import nova_mcp.knowledge.tables
+import nova_mcp.notes.tables
 import nova_mcp.observation.store
 import nova_mcp.promotion.tables
+import nova_mcp.tasks.tables
 import nova_mcp.verification.goal_store
 import nova_mcp.verification.store
 import nova_mcp.verification.switch_store
@@ -155,8 +157,10 @@ def test_the_migrations_end_in_exactly_the_tables_the_code_uses(empty_url, open_
         nova_mcp.journal.statistics_tables.statistic_hour,
         nova_mcp.journal.store.tool_event,
         nova_mcp.knowledge.tables.knowledge_entry,
+        nova_mcp.notes.tables.domain_note,
         nova_mcp.observation.store.ledger_link,
         nova_mcp.promotion.tables.learning_step,
+        nova_mcp.tasks.tables.task_unit,
         nova_mcp.verification.goal_store.goal,
         nova_mcp.verification.store.transition,
         nova_mcp.verification.switch_store.kill_switch,

@@ -21,6 +21,7 @@ BUNDLES: dict[str, str] = {
     "live_facts": "What is true right now: report it, read it, see which signals there are.",
     "task_memory": "Keep goals and tasks across calls and sessions.",
     "pks_learning": "Note what might be worth learning, and see what became of it.",
+    "notes": "Notes written on purpose: for a user, across tasks, and for every agent on a site.",
     "system_tools": "Find and reach every other tool.",
 }
 

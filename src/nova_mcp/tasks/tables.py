@@ -1,0 +1,318 @@
+"""The tables of task memory: profiles, runs and units, guidance, visits, scans, known URLs, learn counters."""
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Table, Text, UniqueConstraint
+
+from nova_mcp.knowledge.tables import Serial
+from nova_mcp.storage.schema import metadata
+
+# -- profiles
+
+# The counts of ended runs stand here, so that confidence is computed on read without counting runs.
+task_profile = Table(
+    "task_profile",
+    metadata,
+    Column("principal", Text, primary_key=True),
+    Column("profile_id", Text, primary_key=True),
+    Column("task_type", Text, nullable=False),
+    Column("task_kind", Text),
+    Column("display_name", Text, nullable=False),
+    Column("domain", Text),
+    Column("platform", Text),
+    Column("goal", Text, nullable=False),
+    Column("stable_guidance", Text, nullable=False),
+    Column("mandatory_checks", Text, nullable=False),
+    Column("completion_condition", Text, nullable=False),
+    Column("known_exceptions", Text, nullable=False),
+    Column("verification", Text),
+    Column("base_confidence", Float, nullable=False),
+    Column("content_rev", Integer, nullable=False),
+    Column("archived", Boolean, nullable=False),
+    Column("runs", Integer, nullable=False),
+    Column("completed_runs", Integer, nullable=False),
+    Column("failed_runs", Integer, nullable=False),
+    Column("aborted_runs", Integer, nullable=False),
+    Column("last_ended_at_ms", BigInteger),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("updated_at_ms", BigInteger, nullable=False),
+    Index(None, "principal", "updated_at_ms"),
+    sqlite_with_rowid=False,
+)
+
+task_profile_term = Table(
+    "task_profile_term",
+    metadata,
+    Column("principal", Text, primary_key=True),
+    Column("term", Text, primary_key=True),
+    Column("profile_id", Text, primary_key=True),
+    Column("domain", Text),
+    Column("updated_at_ms", BigInteger, nullable=False),
+    Index(None, "principal", "term", "domain", "updated_at_ms"),
+    Index(None, "principal", "profile_id"),
+    sqlite_with_rowid=False,
+)
+
+# In how many profiles a term stands.
+task_term = Table(
+    "task_term",
+    metadata,
+    Column("principal", Text, primary_key=True),
+    Column("term", Text, primary_key=True),
+    Column("profiles", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# -- runs
+
+task_instance = Table(
+    "task_instance",
+    metadata,
+    Column("instance_id", Text, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("profile_id", Text),
+    Column("profile_rev_applied", Integer),
+    Column("instance_rev", Integer, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("discovery_state", Text, nullable=False),
+    Column("effective_context", Text, nullable=False),
+    Column("effective_context_hash", Text, nullable=False),
+    Column("overrides", Text, nullable=False),
+    Column("target_url", Text),
+    Column("target_host", Text),
+    Column("task_kind", Text),
+    Column("task_kind_source", Text, nullable=False),
+    Column("unit_kind", Text, nullable=False),
+    Column("coverage_mode", Text, nullable=False),
+    Column("resume_state", Text, nullable=False),
+    Column("checks_state", Text, nullable=False),
+    # Counted as units move, so that an answer never counts thousands of rows.
+    Column("counts", Text, nullable=False),
+    Column("units", Integer, nullable=False),
+    # A ledger write of a member failed while the run was open.
+    Column("ledger_gap", Boolean, nullable=False),
+    Column("evidence_snapshot", Text),
+    Column("ended_reason", Text),
+    Column("created_by", Text, nullable=False),
+    Column("create_event_id", Text),
+    Column("create_payload_hash", Text),
+    Column("started_at_ms", BigInteger, nullable=False),
+    Column("last_activity_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger),
+    Index(None, "principal", "status", "last_activity_at_ms"),
+    Index(None, "principal", "created_by", "create_event_id"),
+    Index(None, "principal", "profile_id", "ended_at_ms"),
+    Index(None, "ended_at_ms"),
+)
+
+task_instance_member = Table(
+    "task_instance_member",
+    metadata,
+    Column("instance_id", Text, primary_key=True),
+    Column("principal", Text, primary_key=True),
+    Column("agent_id", Text, primary_key=True),
+    Column("joined_at_ms", BigInteger, nullable=False),
+    # Set with the end of the run, so that a member's open runs are found by one index.
+    Column("ended_at_ms", BigInteger),
+    Index(None, "principal", "agent_id", "ended_at_ms"),
+    sqlite_with_rowid=False,
+)
+
+task_instance_event = Table(
+    "task_instance_event",
+    metadata,
+    Column("instance_id", Text, primary_key=True),
+    Column("rev_after", Integer, primary_key=True),
+    Column("client_event_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("payload_hash", Text, nullable=False),
+    Column("rev_before", Integer, nullable=False),
+    Column("delta", Text, nullable=False),
+    Column("response", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    UniqueConstraint("instance_id", "client_event_id"),
+    sqlite_with_rowid=False,
+)
+
+# `locator_hash` is what a recorded call is held against: of a URL, of a URL without its query, or of a selector.
+task_unit = Table(
+    "task_unit",
+    metadata,
+    Column("instance_id", Text, primary_key=True),
+    Column("unit_key", Text, primary_key=True),
+    Column("ordinal", Integer, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("url", Text),
+    Column("locator_type", Text),
+    Column("locator_value", Text),
+    Column("locator_hash", Text),
+    Column("status", Text, nullable=False),
+    Column("reason", Text),
+    Column("late", Boolean, nullable=False),
+    Column("observed_count", Integer, nullable=False),
+    Column("grade", Text, nullable=False),
+    Column("grade_reason", Text),
+    Column("best_reads", Integer, nullable=False),
+    Column("best_dwell_ms", BigInteger, nullable=False),
+    Column("best_ended_at_ms", BigInteger),
+    Column("covered_by_observation_id", Text),
+    Column("covered_by_scan_id", Text),
+    Column("updated_at_ms", BigInteger, nullable=False),
+    UniqueConstraint("instance_id", "ordinal"),
+    Index(None, "instance_id", "locator_hash"),
+    Index(None, "instance_id", "status", "ordinal"),
+    sqlite_with_rowid=False,
+)
+
+task_finding = Table(
+    "task_finding",
+    metadata,
+    Column("instance_id", Text, primary_key=True),
+    Column("finding_key", Text, primary_key=True),
+    Column("detail", Text, nullable=False),
+    Column("unit_key", Text),
+    Column("severity", Text, nullable=False),
+    Column("updated_at_ms", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# -- guidance
+
+task_guidance_log = Table(
+    "task_guidance_log",
+    metadata,
+    Column("log_id", Text, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("profile_id", Text),
+    Column("instance_id", Text),
+    Column("kind", Text, nullable=False),
+    Column("source_kind", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("occurrence_count", Integer, nullable=False),
+    Column("promoted_to_content_rev", Integer),
+    Column("decided_reason", Text),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("updated_at_ms", BigInteger, nullable=False),
+    UniqueConstraint("principal", "hash"),
+    Index(None, "principal", "profile_id", "updated_at_ms"),
+    Index(None, "principal", "instance_id", "updated_at_ms"),
+)
+
+task_guidance_occurrence = Table(
+    "task_guidance_occurrence",
+    metadata,
+    Column("log_id", Text, primary_key=True),
+    Column("occurrence_key", Text, primary_key=True),
+    Column("at_ms", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# -- what was seen
+
+# One row per stay of an agent on one document; the newest of a target is the one that may still grow.
+visit_window = Table(
+    "visit_window",
+    metadata,
+    Column("window_id", Serial, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("server_id", Text, nullable=False),
+    Column("target_id", Text, nullable=False),
+    Column("task_id", Text),
+    Column("page_epoch", Integer),
+    Column("url_hash", Text, nullable=False),
+    Column("path_hash", Text, nullable=False),
+    # The address that led here by a redirect which changes no more than spelling.
+    Column("asked_url_hash", Text),
+    Column("started_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger, nullable=False),
+    Column("stayed_ms", Integer, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("reads", Integer, nullable=False),
+    Column("error_page", Boolean, nullable=False),
+    Column("agent_scripted", Boolean, nullable=False),
+    Index(None, "principal", "agent_id", "target_id", "window_id"),
+    Index(None, "principal", "agent_id", "url_hash", "ended_at_ms"),
+    Index(None, "principal", "agent_id", "path_hash", "ended_at_ms"),
+    Index(None, "ended_at_ms"),
+)
+
+touched_selector = Table(
+    "touched_selector",
+    metadata,
+    Column("principal", Text, primary_key=True),
+    Column("agent_id", Text, primary_key=True),
+    Column("selector_hash", Text, primary_key=True),
+    Column("last_at_ms", BigInteger, nullable=False),
+    Index(None, "last_at_ms"),
+    sqlite_with_rowid=False,
+)
+
+coverage_observation = Table(
+    "coverage_observation",
+    metadata,
+    Column("observation_id", Text, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("url_hash", Text, nullable=False),
+    Column("asked_url_hash", Text),
+    Column("scan_id", Text, nullable=False),
+    Column("scan_hash", Text, nullable=False),
+    Column("trusted", Boolean, nullable=False),
+    Column("trust_reason", Text, nullable=False),
+    Column("measures", Text, nullable=False),
+    Column("skeleton", Text),
+    Column("normalizer_version", Integer, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Index(None, "principal", "agent_id", "url_hash", "at_ms"),
+    Index(None, "principal", "agent_id", "asked_url_hash", "at_ms"),
+    Index(None, "at_ms"),
+)
+
+site_url = Table(
+    "site_url",
+    metadata,
+    Column("principal", Text, primary_key=True),
+    Column("url_hash", Text, primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("site", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("last_seen_ms", BigInteger, nullable=False),
+    Index(None, "principal", "site", "last_seen_ms"),
+    Index(None, "last_seen_ms"),
+    sqlite_with_rowid=False,
+)
+
+# -- learn mode
+
+learn_activation = Table(
+    "learn_activation",
+    metadata,
+    Column("task_id", Text, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("target_id", Text, nullable=False),
+    Column("domain", Text, nullable=False),
+    Column("surfaces", Integer, nullable=False),
+    Column("interactions", Integer, nullable=False),
+    Column("outcome", Text),
+    Column("exhausted_reason", Text),
+    Column("activated_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger),
+    Index(None, "principal", "agent_id", "ended_at_ms"),
+    Index(None, "ended_at_ms"),
+)
+
+# What has been counted; `group_key` is what a cap counts within.
+learn_count = Table(
+    "learn_count",
+    metadata,
+    Column("task_id", Text, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("group_key", Text),
+    Index(None, "task_id", "kind", "group_key"),
+    sqlite_with_rowid=False,
+)
