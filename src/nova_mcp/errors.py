@@ -109,6 +109,7 @@ class InvalidParams(NovaError):
         | {"claim.finalization_token_required", "learn.coverage_reason_required"}
         | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
         | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
+        | {"notes.secret_like", "invalid_domain", "domain_required", "filter_required", "conflicting_arguments"}
     )
 
     def __init__(
@@ -136,6 +137,7 @@ class NotFound(NovaError):
         | {"upload.not_found"}
         | {"scroll.container_not_found", "wait_for_selector.timeout"}
         | {"pks.scope_not_found", "pks.phenomenon_not_found", "learn.opportunity_not_found"}
+        | {"operator_notes.not_found"}
     )
 
 
@@ -162,6 +164,7 @@ class Precondition(NovaError):
         | {"guarded_commit.postcondition_failed", "goal.terminal", "eval.script_threw"}
         | {"ok.no_service"}
         | {"pks.scope_not_open", "pks.drift_blocked", "pks.element_changed", "pks.playbook_timeout", "pks.alias_taken"}
+        | {"browser_memory.full", "operator_notes.full"}
     )
 
 
@@ -228,6 +231,7 @@ class PolicyDenied(NovaError):
             "blockers.repeat_suppressed",
             "pks.builtin_platform",
         }
+        | {"browser_memory.disabled", "browser_memory.domain_excluded", "notes.user_owned"}
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nova_mcp.facts.keeper import FactKeeper
     from nova_mcp.journal.keeper import Journal
     from nova_mcp.journal.statistician import Statistician
+    from nova_mcp.notes.keeper import NoteKeeper
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
@@ -121,6 +122,7 @@ class Memory:
     statistician: "Statistician"
     facts: "FactKeeper"
     learning: "Learning"
+    notes: "NoteKeeper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,10 @@ class ToolContext:
     @property
     def learning(self) -> "Learning":
         return self.memory.learning
+
+    @property
+    def notes(self) -> "NoteKeeper":
+        return self.memory.notes
 
     @property
     def caller(self) -> Caller:
