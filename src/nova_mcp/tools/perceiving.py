@@ -30,6 +30,7 @@ from nova_mcp.tools.knowledge_advice import (
     ToldKnowledge,
     knowledge_hints,
 )
+from nova_mcp.tools.memory_hints import BrowserMemoryPart, ToldMemory, memory_hints
 from nova_mcp.tools.perceived import (
     AuthPart,
     BlockerPart,
@@ -81,6 +82,7 @@ class PerceiveResult(PageResult):
     pks_advice: list[PksAdvicePart] = maybe([])
     pks_health_warnings: list[PksHealthWarningPart] = maybe([])
     framework_hints: list[FrameworkHintPart] = maybe([])
+    browser_memory: BrowserMemoryPart | None = maybe()
     advisory_omitted: list[str] = maybe([])
     warnings: list[str] = maybe([])
     ready_state: str | None = maybe()
@@ -142,7 +144,8 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     if advice.hints.advice is not None:
         ctx.facts.told(advice.hints.advice)
     known = advice.knowledge.told(ctx, held)
-    advice = replace(advice, doubts=tuple(advice.hints.doubts(sighted)), known=known)
+    memory = advice.memory.settled(ctx)
+    advice = replace(advice, doubts=tuple(advice.hints.doubts(sighted)), known=known, memory=memory)
     seen = _with_advice(_perceived(tab, report), advice, taken)
     if seen.budget is not None and ctx.call.reserved_tokens:
         asked = seen.budget.max_tokens + ctx.call.reserved_tokens
@@ -171,11 +174,12 @@ async def _looked(
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """What other parts of Nova say in this answer: the goal, the hint about live facts, what is known of the site."""
+    """What other parts of Nova say in this answer: the goal, live facts, what is remembered and known of the site."""
 
     goal: GoalContextPart | None
     goal_line: str
     hints: ToldHints
+    memory: ToldMemory
     knowledge: KnowledgeHints
     doubts: tuple[str, ...] = ()
     doubt_room: int = 0
@@ -185,7 +189,9 @@ class _Advice:
     def lines(self) -> str:
         told = self.doubts and self.doubt_room
         doubt = fit_tokens(f"ok: {' '.join(self.doubts)}", self.doubt_room - 1) if told else ""
-        return "\n".join(line for line in (self.goal_line, self.hints.line, doubt, self.known.lines) if line)
+        return "\n".join(
+            line for line in (self.goal_line, self.hints.line, doubt, self.memory.line, self.known.lines) if line
+        )
 
 
 async def _advice(ctx: ToolContext, max_tokens: int) -> _Advice:
@@ -195,7 +201,9 @@ async def _advice(ctx: ToolContext, max_tokens: int) -> _Advice:
     hints = await ok_hints(ctx, room - estimate_tokens(line) - 1 if line else room)
     doubts = hints.room_for_doubts
     left = room - sum(estimate_tokens(text) + 1 for text in (line, hints.line) if text) - doubts
-    return _Advice(goal, line, hints, await knowledge_hints(ctx, max(0, left)), doubt_room=doubts)
+    memory = await memory_hints(ctx, max(0, left - 1))
+    left -= estimate_tokens(memory.line) + 1 if memory.line else 0
+    return _Advice(goal, line, hints, memory, await knowledge_hints(ctx, max(0, left)), doubt_room=doubts)
 
 
 def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
@@ -216,7 +224,8 @@ def _with_advice(seen: PerceiveResult, advice: _Advice, taken: int) -> PerceiveR
         update={
             "goal_context": advice.goal,
             "ok_hints": advice.hints.part,
-            "advisory_omitted": [*advice.hints.omitted, *advice.known.omitted],
+            "advisory_omitted": [*advice.hints.omitted, *advice.memory.omitted, *advice.known.omitted],
+            "browser_memory": advice.memory.part,
             "warnings": list(advice.doubts),
             **advice.known.fields(),
         }
