@@ -29,8 +29,8 @@ FRESH_POISON: Final = 8
 # What `bench truth` shows of actions with a contract, taken at the upper bounds of its errors: how often a use that
 # worked is labelled a failure or not at all, and the other way round. The rest is labelled as what it was.
 FLIPPED: Final = 0.003
-UNCLEAR_WHEN_DONE: Final = 0.05
-UNCLEAR_WHEN_NOT: Final = 0.35
+UNCLEAR_WHEN_DONE: Final = 0.056
+UNCLEAR_WHEN_NOT: Final = 0.268
 
 
 @dataclass(frozen=True)
