@@ -48,6 +48,8 @@ from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
+from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.domain_saving import saving
@@ -218,6 +220,8 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 keep_raw_urls=settings.keep_raw_urls,
             ),
             learning=learning,
+            profiles=ProfileKeeper(db, ports, settings.notes.multi_tenant_domains),
+            guidance=GuidanceKeeper(db, ports, settings.notes.multi_tenant_domains),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

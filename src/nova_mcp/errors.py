@@ -109,6 +109,7 @@ class InvalidParams(NovaError):
         | {"claim.finalization_token_required", "learn.coverage_reason_required"}
         | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
         | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
+        | {"invalid_domain", "invalid_completion_condition", "expected_content_rev_required", "context_required"}
     )
 
     def __init__(
@@ -136,6 +137,7 @@ class NotFound(NovaError):
         | {"upload.not_found"}
         | {"scroll.container_not_found", "wait_for_selector.timeout"}
         | {"pks.scope_not_found", "pks.phenomenon_not_found", "learn.opportunity_not_found"}
+        | {"task.profile_not_found", "task.instance_not_found", "task.guidance_not_found"}
     )
 
 

@@ -16,12 +16,14 @@ PUBLISHED: dict[int | None, str] = {
         learn.coverage_reason_required tab.unknown sandbox.unknown ok.sensitive_value
         pks.selector_too_broad pks.polarity_required pks.polarity_mismatch pks.outside_surface pks.script_content
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required
+        invalid_domain invalid_completion_condition expected_content_rev_required context_required
     """,
     -32004: """
         tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document
         snapshot.expired option.not_found secret.not_found upload.not_found scroll.container_not_found
         screenshot.not_capturable wait_for_selector.timeout action.no_input_field action.no_send_control
         pks.scope_not_found pks.phenomenon_not_found learn.opportunity_not_found
+        task.profile_not_found task.instance_not_found task.guidance_not_found
     """,
     -32003: """
         tab.active_ambiguous selector.ambiguous ref.ambiguous ref.identity_changed action.obstructed action.disabled
