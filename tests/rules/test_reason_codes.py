@@ -15,7 +15,7 @@ PUBLISHED: dict[int | None, str] = {
         invalid_params selector.invalid key.not_allowed claim.finalization_token_required
         learn.coverage_reason_required tab.unknown sandbox.unknown ok.sensitive_value
         pks.selector_too_broad pks.polarity_required pks.polarity_mismatch pks.outside_surface pks.script_content
-        pks.secret_like pks.scope_full pks.scope_mismatch signals_required
+        pks.secret_like pks.scope_full pks.scope_mismatch signals_required unknown_scan
     """,
     -32004: """
         tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document
