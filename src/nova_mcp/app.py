@@ -50,6 +50,9 @@ from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.profile_keeper import ProfileKeeper
+from nova_mcp.tasks.coverage_keeper import CoverageKeeper
+from nova_mcp.tasks.evidence_collector import EvidenceCollector
+from nova_mcp.tasks.evidence_store import target_ended
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.domain_saving import saving
@@ -174,8 +177,13 @@ async def build(settings: Settings, ports: Ports | None = None, *, ahead: bool =
 
 async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool) -> Nova:
     server_id = ServerId(ports.ids.token(16))
+    evidence = EvidenceCollector()
     recorder = Recorder(
-        db, ports, server_id, also=(settle_recovered, renew_after_act, collecting(HOOKS, Counters().count))
+        db,
+        ports,
+        server_id,
+        also=(settle_recovered, renew_after_act, collecting(HOOKS, Counters().count), evidence.collect),
+        missed=evidence.missed,
     )
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
@@ -193,6 +201,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             keep_raw_urls=settings.keep_raw_urls,
             redactor=secrets.redactor,
             on_end=(fact_endings.target_ended,),
+            on_left=(target_ended,),
         ),
         policy,
         ports,
@@ -222,6 +231,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             learning=learning,
             profiles=ProfileKeeper(db, ports, settings.notes.multi_tenant_domains),
             guidance=GuidanceKeeper(db, ports, settings.notes.multi_tenant_domains),
+            coverage=CoverageKeeper(db),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

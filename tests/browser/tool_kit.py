@@ -24,6 +24,7 @@ from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.profile_keeper import ProfileKeeper
+from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -83,6 +84,7 @@ async def tool_kit(
                 learning=Learning.over(db, ports.clock),
                 profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
                 guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
+                coverage=CoverageKeeper(db),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

@@ -30,6 +30,7 @@ from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.profile_keeper import ProfileKeeper
+from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -126,6 +127,7 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     Learning.over(db, clock),
                     profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
                     guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
+                    CoverageKeeper(db),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

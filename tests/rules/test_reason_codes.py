@@ -17,6 +17,7 @@ PUBLISHED: dict[int | None, str] = {
         pks.selector_too_broad pks.polarity_required pks.polarity_mismatch pks.outside_surface pks.script_content
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required
         invalid_domain invalid_completion_condition expected_content_rev_required context_required
+        pks.secret_like pks.scope_full pks.scope_mismatch signals_required unknown_scan
     """,
     -32004: """
         tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document

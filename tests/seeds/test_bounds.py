@@ -23,6 +23,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "choose_option": {"selector": "#size", "text": "x"},
     "dismiss_blockers": {},
     "click_selector": {"selector": "#go"},
+    "coverage_scan": {"scanId": "nova_full_page_text_v1"},
     "eval": {"expression": "1"},
     "explain": {"scope": "shop.test", "stableId": "lcj_1"},
     "extract_table": {},

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal, NewType, TypeAlias
 
+from nova_mcp.observation.sights import Credit, ScanHint, ScanSeen, Sight
+
 ServerId = NewType("ServerId", str)
 
 Effect = Literal["read", "navigate", "act", "commit", "write", "admin"]
@@ -145,6 +147,11 @@ class Signals:
     checks: tuple[Checked, ...] = ()
     # Filled in the transaction of the record and read once that is committed: the way back to the answer.
     learned: list[Learned] = field(default_factory=list, compare=False)
+    # The page that the call ended on, and what a registered scan took of it; of what comes of them the same holds.
+    sight: Sight | None = None
+    scan: ScanSeen | None = None
+    credits: list[Credit] = field(default_factory=list, compare=False)
+    hints: list[ScanHint] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
     from nova_mcp.tasks.profile_keeper import ProfileKeeper
+    from nova_mcp.tasks.coverage_keeper import CoverageKeeper
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
     from nova_mcp.verification.verifier import Verifier
@@ -125,6 +126,7 @@ class Memory:
     learning: "Learning"
     profiles: "ProfileKeeper"
     guidance: "GuidanceKeeper"
+    coverage: "CoverageKeeper"
 
 
 @dataclass(frozen=True, slots=True)
