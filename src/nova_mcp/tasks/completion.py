@@ -13,6 +13,7 @@ from nova_mcp.tasks.model import (
     CompletionCondition,
     DiscoveryState,
     GateStatus,
+    ScanId,
     StepState,
 )
 
@@ -58,6 +59,17 @@ class CoverageTally:
     def percent_covered(self) -> float:
         wanted = self.total - self.excluded
         return round(100 * self.covered / wanted, 1) if wanted else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class UrlCoverage:
+    """The coverage of a run's pages, what the gate makes of it, and where to go on."""
+
+    gate_mode: GateMode
+    gate_status: GateStatus
+    tally: CoverageTally
+    next_urls: tuple[str, ...]
+    recommended_scan_id: ScanId
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class BadLocator:
 
 def unit_locator(
     kind: UnitKind, text: str, *, declared: Declared | None = None, target_url: str | None = None
-) -> Locator | None | BadLocator:
+) -> Locator | BadLocator | None:
     """The locator of a unit; `text` is the URL in runs over pages and the unit's key in others.
 
     None for units that Nova can't see.
