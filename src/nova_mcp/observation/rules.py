@@ -19,6 +19,7 @@ from nova_mcp.observation.model import (
     ServerId,
     Touched,
 )
+from nova_mcp.observation.sights import STILL, PageLife
 
 BODY_VERSION = 1
 HASH_SIZE = 32
@@ -228,14 +229,6 @@ class VisitCall:
 
 
 @dataclass(frozen=True, slots=True)
-class PageLife:
-    """Signs of life of one target apart from calls: page activity, and moments its page was left or closed."""
-
-    active_at_ms: tuple[int, ...] = ()
-    left_at_ms: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class VisitWindow:
     """Consecutive calls on one target, one URL and one claim."""
 
@@ -250,9 +243,6 @@ class VisitWindow:
     flags: frozenset[Flag]
 
 
-_STILL = PageLife()
-
-
 def visit_windows(
     calls: Iterable[VisitCall], now_ms: int, life: Mapping[str, PageLife] | None = None
 ) -> tuple[VisitWindow, ...]:
@@ -262,7 +252,7 @@ def visit_windows(
         by_target.setdefault(call.target_id, []).append(call)
     windows: list[VisitWindow] = []
     for target_id, ordered in by_target.items():
-        page = (life or {}).get(target_id, _STILL)
+        page = (life or {}).get(target_id, STILL)
         groups = _consecutive(ordered, page)
         for group, following in zip(groups, [*groups[1:], None], strict=True):
             next_start = following[0].started_at_ms if following else now_ms
@@ -278,7 +268,7 @@ def _consecutive(ordered: Sequence[VisitCall], page: PageLife) -> list[list[Visi
         if (
             previous is not None
             and (call.url, call.task_id) == (previous.url, previous.task_id)
-            and not _silent(last_sign, call.started_at_ms, page.active_at_ms)
+            and not is_silent(last_sign, call.started_at_ms, page.active_at_ms)
         ):
             groups[-1].append(call)
             last_sign = max(last_sign, call.ended_at_ms)
@@ -288,7 +278,8 @@ def _consecutive(ordered: Sequence[VisitCall], page: PageLife) -> list[list[Visi
     return groups
 
 
-def _silent(since_ms: int, until_ms: int, active_at_ms: Sequence[int]) -> bool:
+def is_silent(since_ms: int, until_ms: int, active_at_ms: Sequence[int]) -> bool:
+    """Whether nothing stirred for longer than a visit lasts."""
     signs = sorted(at for at in active_at_ms if since_ms < at < until_ms)
     return any(
         later - earlier > SILENCE_MS for earlier, later in zip([since_ms, *signs], [*signs, until_ms], strict=True)

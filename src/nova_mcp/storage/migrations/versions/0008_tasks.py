@@ -148,6 +148,7 @@ def _runs() -> None:
         sa.Column("agent_id", sa.Text, nullable=False),
         sa.Column("joined_at_ms", sa.BigInteger, nullable=False),
         sa.Column("ended_at_ms", sa.BigInteger),
+        sa.Column("scan_hinted_at_ms", sa.BigInteger),
         sa.PrimaryKeyConstraint("instance_id", "principal", "agent_id", name="pk_task_instance_member"),
         sqlite_with_rowid=False,
     )
@@ -264,37 +265,47 @@ def _visits() -> None:
         sa.Column("window_id", _SERIAL, nullable=False),
         sa.Column("principal", sa.Text, nullable=False),
         sa.Column("agent_id", sa.Text, nullable=False),
-        sa.Column("server_id", sa.Text, nullable=False),
         sa.Column("target_id", sa.Text, nullable=False),
         sa.Column("task_id", sa.Text),
-        sa.Column("page_epoch", sa.Integer),
         sa.Column("url_hash", sa.Text, nullable=False),
         sa.Column("path_hash", sa.Text, nullable=False),
-        sa.Column("asked_url_hash", sa.Text),
         sa.Column("started_at_ms", sa.BigInteger, nullable=False),
         sa.Column("ended_at_ms", sa.BigInteger, nullable=False),
+        sa.Column("last_call_at_ms", sa.BigInteger, nullable=False),
+        sa.Column("last_read_at_ms", sa.BigInteger),
         sa.Column("stayed_ms", sa.Integer, nullable=False),
+        sa.Column("settled", sa.Boolean, nullable=False),
         sa.Column("calls", sa.Integer, nullable=False),
         sa.Column("reads", sa.Integer, nullable=False),
         sa.Column("error_page", sa.Boolean, nullable=False),
         sa.Column("agent_scripted", sa.Boolean, nullable=False),
         sa.PrimaryKeyConstraint("window_id", name="pk_visit_window"),
     )
-    op.create_index("ix_visit_window_ended_at_ms", "visit_window", ["ended_at_ms"])
     op.create_index(
-        "ix_visit_window_principal_agent_id_path_hash_ended_at_ms",
-        "visit_window",
-        ["principal", "agent_id", "path_hash", "ended_at_ms"],
+        "ix_visit_window_principal_agent_id_path_hash", "visit_window", ["principal", "agent_id", "path_hash"]
     )
     op.create_index(
-        "ix_visit_window_principal_agent_id_target_id_window_id",
-        "visit_window",
-        ["principal", "agent_id", "target_id", "window_id"],
+        "ix_visit_window_principal_agent_id_url_hash", "visit_window", ["principal", "agent_id", "url_hash"]
     )
+    op.create_index("ix_visit_window_started_at_ms", "visit_window", ["started_at_ms"])
     op.create_index(
-        "ix_visit_window_principal_agent_id_url_hash_ended_at_ms",
+        "ix_visit_window_target_id_principal_agent_id_window_id",
         "visit_window",
-        ["principal", "agent_id", "url_hash", "ended_at_ms"],
+        ["target_id", "principal", "agent_id", "window_id"],
+    )
+    op.create_table(
+        "redirect_seen",
+        sa.Column("principal", sa.Text, nullable=False),
+        sa.Column("agent_id", sa.Text, nullable=False),
+        sa.Column("from_hash", sa.Text, nullable=False),
+        sa.Column("to_hash", sa.Text, nullable=False),
+        sa.Column("last_at_ms", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("principal", "agent_id", "from_hash", "to_hash", name="pk_redirect_seen"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_redirect_seen_last_at_ms", "redirect_seen", ["last_at_ms"])
+    op.create_index(
+        "ix_redirect_seen_principal_agent_id_to_hash", "redirect_seen", ["principal", "agent_id", "to_hash"]
     )
     op.create_table(
         "touched_selector",
@@ -315,7 +326,6 @@ def _coverage() -> None:
         sa.Column("principal", sa.Text, nullable=False),
         sa.Column("agent_id", sa.Text, nullable=False),
         sa.Column("url_hash", sa.Text, nullable=False),
-        sa.Column("asked_url_hash", sa.Text),
         sa.Column("scan_id", sa.Text, nullable=False),
         sa.Column("scan_hash", sa.Text, nullable=False),
         sa.Column("trusted", sa.Boolean, nullable=False),
@@ -327,11 +337,6 @@ def _coverage() -> None:
         sa.PrimaryKeyConstraint("observation_id", name="pk_coverage_observation"),
     )
     op.create_index("ix_coverage_observation_at_ms", "coverage_observation", ["at_ms"])
-    op.create_index(
-        "ix_coverage_observation_principal_agent_id_asked_url_hash_at_ms",
-        "coverage_observation",
-        ["principal", "agent_id", "asked_url_hash", "at_ms"],
-    )
     op.create_index(
         "ix_coverage_observation_principal_agent_id_url_hash_at_ms",
         "coverage_observation",
