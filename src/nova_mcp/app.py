@@ -48,6 +48,7 @@ from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.domain_saving import saving
@@ -218,6 +219,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 keep_raw_urls=settings.keep_raw_urls,
             ),
             learning=learning,
+            runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

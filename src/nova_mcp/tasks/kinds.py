@@ -1,4 +1,4 @@
-"""How strictly a kind of task is to be covered, and which scan suits it; pure."""
+"""Which kind of task a run is treated as: the strictest of what is said about it; pure."""
 
 import re
 import unicodedata
@@ -6,20 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nova_mcp.tasks.model import KindPolicy, ScanId, TaskKind
+from nova_mcp.tasks.coverage_rules import policy_of
+from nova_mcp.tasks.model import KindPolicy, TaskKind
 
 KindSource = Literal["declared", "profile", "wording", "default"]
 
-_POLICIES: Final[Mapping[TaskKind, KindPolicy]] = {
-    "content_audit": "all",
-    "compliance": "all",
-    "legal": "all",
-    "security_review": "all",
-    "accessibility": "all",
-    "route_inventory": "min3",
-    "exploratory": "min3",
-    "ui_smoke": "min2",
-}
 _STRICTNESS: Final[Mapping[KindPolicy, int]] = {"min2": 0, "min3": 1, "all": 2}
 # Words that speak of every page's text, each with the kind of task that it stands for.
 _STEMS: Final[tuple[tuple[TaskKind, tuple[str, ...]], ...]] = (
@@ -55,11 +46,6 @@ class KindVerdict:
     policy: KindPolicy
 
 
-def kind_policy(kind: TaskKind | None) -> KindPolicy:
-    """What a run of that kind has to have seen; a task of no kind is taken seriously."""
-    return "all" if kind is None else _POLICIES[kind]
-
-
 def worded_kind(*texts: str) -> TaskKind | None:
     """The kind that a goal or a name speaks of."""
     said = unicodedata.normalize("NFKC", " ".join(texts)).casefold()
@@ -76,11 +62,5 @@ def task_kind_policy(declared: TaskKind | None, profile: TaskKind | None, *texts
     named = [(kind, source) for kind, source in given if kind is not None]
     if not named:
         return KindVerdict(None, "default", "all")
-    kind, source = max(named, key=lambda one: _STRICTNESS[_POLICIES[one[0]]])
-    return KindVerdict(kind, source, _POLICIES[kind])
-
-
-def recommended_scan(kind: TaskKind | None) -> ScanId:
-    if kind in ("content_audit", "compliance", "legal"):
-        return "nova_i18n_spellcheck_v1"
-    return "nova_structured_dom_v1" if kind in ("route_inventory", "ui_smoke") else "nova_full_page_text_v1"
+    kind, source = max(named, key=lambda one: _STRICTNESS[policy_of(one[0])])
+    return KindVerdict(kind, source, policy_of(kind))

@@ -18,8 +18,8 @@ from nova_mcp.observation.grades import (
 )
 from nova_mcp.settings import GateMode
 from nova_mcp.tasks.completion import CoverageTally, Standing, StepResult, Tally, UrlCoverage
+from nova_mcp.tasks.coverage_rules import recommended_scan
 from nova_mcp.tasks.evidence_rules import as_told, stored_grade
-from nova_mcp.tasks.kinds import recommended_scan
 from nova_mcp.tasks.model import EvidencePolicy, UnitStatus
 from nova_mcp.tasks.run_rules import CheckMark
 from nova_mcp.tasks.run_store import Event, Run, to_event

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from nova_mcp.errors import InvalidParams, NotFound
 from nova_mcp.observation.model import Json
-from nova_mcp.observation.rules import PageLife
+from nova_mcp.observation.sights import PageLife
 from nova_mcp.settings import GateMode
 from nova_mcp.tasks import profile_store, run_views, run_writing
 from nova_mcp.tasks.answers import (

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
+    from nova_mcp.tasks.run_keeper import RunKeeper
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
     from nova_mcp.verification.verifier import Verifier
@@ -121,6 +122,7 @@ class Memory:
     statistician: "Statistician"
     facts: "FactKeeper"
     learning: "Learning"
+    runs: "RunKeeper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,10 @@ class ToolContext:
     @property
     def learning(self) -> "Learning":
         return self.memory.learning
+
+    @property
+    def runs(self) -> "RunKeeper":
+        return self.memory.runs
 
     @property
     def caller(self) -> Caller:

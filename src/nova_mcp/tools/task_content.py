@@ -32,23 +32,23 @@ def _without_zero(text: str) -> str:
     return text
 
 
-def _text(least: int, most: int) -> StringConstraints:
+def text_of(least: int, most: int) -> StringConstraints:
     """A text is measured once the space around it is gone."""
     return StringConstraints(strip_whitespace=True, min_length=least, max_length=most)
 
 
 NoZero: Final = AfterValidator(_without_zero)
-Text64 = Annotated[str, _text(1, 64), NoZero]
-Text120 = Annotated[str, _text(1, 120), NoZero]
-Text128 = Annotated[str, _text(1, 128), NoZero]
-Text500 = Annotated[str, _text(1, 500), NoZero]
-Text2000 = Annotated[str, _text(1, 2000), NoZero]
+Text64 = Annotated[str, text_of(1, 64), NoZero]
+Text120 = Annotated[str, text_of(1, 120), NoZero]
+Text128 = Annotated[str, text_of(1, 128), NoZero]
+Text500 = Annotated[str, text_of(1, 500), NoZero]
+Text2000 = Annotated[str, text_of(1, 2000), NoZero]
 # Why something was decided: short, but more than a sign.
-Reason500 = Annotated[str, _text(3, 500), NoZero]
+Reason500 = Annotated[str, text_of(3, 500), NoZero]
 ProfileId = Annotated[str, Field(pattern=PROFILE_ID)]
 HexId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 Word = Annotated[str, Field(pattern=WORD)]
-HostText = Annotated[str, _text(1, DOMAIN_CHARS), NoZero]
+HostText = Annotated[str, text_of(1, DOMAIN_CHARS), NoZero]
 
 
 class EvidencePolicyParams(Params):
@@ -122,7 +122,7 @@ class StepParams(Params):
     gate: Literal["fast", "deep"] = "fast"
     required: bool = True
     assertion_type: model.AssertionType
-    target_ref: Annotated[str, _text(1, 200), NoZero] | None = Field(None, description="dotted path in the result")
+    target_ref: Annotated[str, text_of(1, 200), NoZero] | None = Field(None, description="dotted path in the result")
     expected_value: JsonValue = None
     page_url: AbsoluteUrl | None = None
 

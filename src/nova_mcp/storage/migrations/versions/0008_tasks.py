@@ -138,9 +138,7 @@ def _runs() -> None:
         "task_instance",
         ["principal", "status", "last_activity_at_ms"],
     )
-    op.create_index(
-        "ix_task_instance_status_last_activity_at_ms", "task_instance", ["status", "last_activity_at_ms"]
-    )
+    op.create_index("ix_task_instance_status_last_activity_at_ms", "task_instance", ["status", "last_activity_at_ms"])
     op.create_table(
         "task_instance_member",
         sa.Column("instance_id", sa.Text, nullable=False),
