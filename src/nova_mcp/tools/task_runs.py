@@ -247,7 +247,7 @@ class GetResult(RunResult):
     progress: ProgressPart
     mandatory_checks_state: list[CheckStatePart]
     completion_allowed: bool
-    reason_code: str | None
+    reason_code: str | None = None
     resume_state: dict[str, JsonValue]
     members: list[MemberPart]
     effective_context: dict[str, JsonValue]
@@ -269,7 +269,7 @@ class GetResult(RunResult):
         name = one_line(str(self.effective_context.get("displayName", "")), 80)
         head = f"run {self.instance_id} “{name}” revision {self.instance_rev}, {self.run_status}: {done}"
         lines = [head, f"{self.progress.line()}, discovery {self.discovery_state}", self.evidence_summary.line()]
-        lines += self.url_coverage.lines()
+        lines += self.url_coverage.lines()[: 2 if self.run_status in OPEN else 1]
         lines += [f"check {one.check_id} {one.state}" for one in self.mandatory_checks_state]
         lines += [f"resume: {compact(self.resume_state)}"] if self.resume_state else []
         lines += [one.line() for one in self.units]
