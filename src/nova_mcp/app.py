@@ -48,6 +48,8 @@ from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
+from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
@@ -198,6 +200,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         ClaimBook(ports, db, server_id),
     )
     learning = Learning.over(db, ports.clock)
+    profiles = ProfileKeeper(db, ports, settings.notes.multi_tenant_domains)
     early = [asyncio.create_task(_warmed(browser))] if ahead else []
     catalogue = await anyio.to_thread.run_sync(load_catalogue)
     parts = Parts(
@@ -219,7 +222,9 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 keep_raw_urls=settings.keep_raw_urls,
             ),
             learning=learning,
-            runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate),
+            runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate, profiles),
+            profiles=profiles,
+            guidance=GuidanceKeeper(db, ports, settings.notes.multi_tenant_domains),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

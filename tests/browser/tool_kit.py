@@ -9,6 +9,7 @@ from typing import Any
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.clock import Ports, system_ports
 from nova_mcp.facts.keeper import FactKeeper
+from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.observation.model import ServerId
@@ -21,6 +22,8 @@ from nova_mcp.promotion.learning import Learning
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
+from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
+from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import Memory
@@ -79,7 +82,9 @@ async def tool_kit(
                 statistician=Statistician(db, ports.clock),
                 facts=FactKeeper(db, ports.clock),
                 learning=Learning.over(db, ports.clock),
-                runs=RunKeeper(db, ports, "block"),
+                runs=RunKeeper(db, ports, "block", ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS)),
+                profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
+                guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
+    from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
+    from nova_mcp.tasks.profile_keeper import ProfileKeeper
     from nova_mcp.tasks.run_keeper import RunKeeper
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
@@ -123,6 +125,8 @@ class Memory:
     facts: "FactKeeper"
     learning: "Learning"
     runs: "RunKeeper"
+    profiles: "ProfileKeeper"
+    guidance: "GuidanceKeeper"
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def _verified(checked: Checked) -> VerifyResult:
         ),
         evidence_summary=evidence_part(view.proof.evidence),
         url_coverage=coverage_part(view.proof.coverage),
-        task_awareness=task_awareness(checked.active),
+        task_awareness=task_awareness(checked.aware),
     )
 
 

@@ -180,7 +180,7 @@ def _created(begun: Begun) -> CreateResult:
         evidence_window=EvidenceWindowPart(agent_id=run.created_by, since_at_ms=Member("", run.started_at_ms).since_ms),
         seeding=SeedingPart.model_validate(run.beginning["seeding"]),
         url_coverage=coverage_part(begun.proof.coverage),
-        task_awareness=task_awareness(begun.active),
+        task_awareness=task_awareness(begun.aware),
         duplicate=begun.created.duplicate,
     )
 
@@ -311,7 +311,7 @@ def _looked(looked: Looked) -> GetResult:
         events=[_event(one) for one in view.events],
         evidence_summary=evidence_part(view.proof.evidence),
         url_coverage=coverage_part(view.proof.coverage),
-        task_awareness=task_awareness(looked.active),
+        task_awareness=task_awareness(looked.aware),
         started_at_utc=utc(run.started_at_ms),
         last_activity_at_utc=utc(run.last_activity_at_ms),
         completed_at_utc=None if ended is None else utc(ended),
