@@ -53,6 +53,7 @@ from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tasks.evidence_collector import EvidenceCollector
 from nova_mcp.tasks.evidence_store import target_ended
+from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.domain_saving import saving
@@ -208,6 +209,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         ClaimBook(ports, db, server_id),
     )
     learning = Learning.over(db, ports.clock)
+    profiles = ProfileKeeper(db, ports, settings.notes.multi_tenant_domains)
     early = [asyncio.create_task(_warmed(browser))] if ahead else []
     catalogue = await anyio.to_thread.run_sync(load_catalogue)
     parts = Parts(
@@ -229,7 +231,8 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 keep_raw_urls=settings.keep_raw_urls,
             ),
             learning=learning,
-            profiles=ProfileKeeper(db, ports, settings.notes.multi_tenant_domains),
+            runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate, profiles),
+            profiles=profiles,
             guidance=GuidanceKeeper(db, ports, settings.notes.multi_tenant_domains),
             coverage=CoverageKeeper(db),
         ),

@@ -13,6 +13,7 @@ from nova_mcp.promotion import cluster_store, track_store
 from nova_mcp.promotion import forgetting as learning
 from nova_mcp.settings import RetentionSettings
 from nova_mcp.tasks import coverage_store, site_urls, visit_store
+from nova_mcp.tasks import run_retention
 from nova_mcp.verification.forgetting import due_to_go, forgetting
 
 Chore = Callable[[Connection, int], int]
@@ -31,6 +32,7 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         visit_store.forget,
         coverage_store.forget,
         site_urls.forget,
+        run_retention.forgetting,
     ]
 
 
@@ -62,9 +64,15 @@ def claims_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
     return claim_retention.due_to_go(conn, now_ms - kept.claim_days * DAY_MS)
 
 
+def runs_due(conn: Connection, now_ms: int) -> int:
+    """How many runs of tasks a run would end or empty."""
+    return run_retention.due_to_go(conn, now_ms)
+
+
 def holds(conn: Connection) -> Holds:
-    """Calls of a live claim stay, those of an ended one may go sooner, and what a candidate rests on stays with it."""
-    return replace(claim_retention.claim_holds(conn), referenced=referenced_calls(conn))
+    """Calls of a live claim or run stay, those of an ended one may go sooner, and what a candidate rests on stays with
+    it."""
+    return run_retention.run_holds(conn, replace(claim_retention.claim_holds(conn), referenced=referenced_calls(conn)))
 
 
 def _journal(kept: RetentionSettings) -> JournalRetention:

@@ -25,6 +25,7 @@ from nova_mcp.storage.engine import Database
 from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tasks.coverage_keeper import CoverageKeeper
+from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -82,6 +83,7 @@ async def tool_kit(
                 statistician=Statistician(db, ports.clock),
                 facts=FactKeeper(db, ports.clock),
                 learning=Learning.over(db, ports.clock),
+                runs=RunKeeper(db, ports, "block", ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS)),
                 profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
                 guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
                 coverage=CoverageKeeper(db),

@@ -31,6 +31,7 @@ from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tasks.coverage_keeper import CoverageKeeper
+from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -125,6 +126,7 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     Statistician(db, clock),
                     FactKeeper(db, clock, policies=load_policies(tmp_path)),
                     Learning.over(db, clock),
+                    runs=RunKeeper(db, ports, "block", ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS)),
                     profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
                     guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
                     CoverageKeeper(db),

@@ -86,9 +86,9 @@ task_instance = Table(
     Column("coverage_mode", Text, nullable=False),
     Column("resume_state", Text, nullable=False),
     Column("checks_state", Text, nullable=False),
-    # Counted as units move, so that an answer never counts thousands of rows.
-    Column("counts", Text, nullable=False),
     Column("units", Integer, nullable=False),
+    # How the run stood at revision 0, with what seeding left out: what its events are added to.
+    Column("beginning", Text, nullable=False),
     # A ledger write of a member failed while the run was open.
     Column("ledger_gap", Boolean, nullable=False),
     Column("evidence_snapshot", Text),
@@ -99,8 +99,9 @@ task_instance = Table(
     Column("started_at_ms", BigInteger, nullable=False),
     Column("last_activity_at_ms", BigInteger, nullable=False),
     Column("ended_at_ms", BigInteger),
+    UniqueConstraint("principal", "created_by", "create_event_id"),
     Index(None, "principal", "status", "last_activity_at_ms"),
-    Index(None, "principal", "created_by", "create_event_id"),
+    Index(None, "status", "last_activity_at_ms"),
     Index(None, "principal", "profile_id", "ended_at_ms"),
     Index(None, "ended_at_ms"),
 )

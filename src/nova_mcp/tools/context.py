@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
     from nova_mcp.tasks.profile_keeper import ProfileKeeper
     from nova_mcp.tasks.coverage_keeper import CoverageKeeper
+    from nova_mcp.tasks.run_keeper import RunKeeper
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
     from nova_mcp.verification.verifier import Verifier
@@ -124,6 +125,7 @@ class Memory:
     statistician: "Statistician"
     facts: "FactKeeper"
     learning: "Learning"
+    runs: "RunKeeper"
     profiles: "ProfileKeeper"
     guidance: "GuidanceKeeper"
     coverage: "CoverageKeeper"
@@ -153,6 +155,10 @@ class ToolContext:
     @property
     def learning(self) -> "Learning":
         return self.memory.learning
+
+    @property
+    def runs(self) -> "RunKeeper":
+        return self.memory.runs
 
     @property
     def caller(self) -> Caller:

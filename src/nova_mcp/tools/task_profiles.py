@@ -1,6 +1,6 @@
 """Recurring tasks: recognising one, looking profiles up, and writing down what a task needs."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, JsonValue
 
@@ -8,9 +8,10 @@ from nova_mcp.hosts import normalize_host
 from nova_mcp.tasks.content_codec import content_json, json_bytes
 from nova_mcp.tasks.matching import LEAST_LISTED, THRESHOLD, Match, Rejection
 from nova_mcp.tasks.model import MOST_SCOPE_BYTES, TaskKind
-from nova_mcp.tasks.profile_keeper import Found
-from nova_mcp.tasks.profile_rules import Profile, awareness_profile, cut
+from nova_mcp.tasks.profile_keeper import Found, Recognised
+from nova_mcp.tasks.profile_rules import Profile, cut
 from nova_mcp.tasks.profile_store import Wanted
+from nova_mcp.tasks.run_keeper import Aware
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import AbsoluteUrl
@@ -24,6 +25,7 @@ from nova_mcp.tools.task_content import (
     size_limit,
     text_of,
 )
+from nova_mcp.tools.task_run_parts import TaskAwareness, task_awareness
 from nova_mcp.tools.times import utc
 
 SHOWN_GOAL: Final = 160
@@ -79,7 +81,7 @@ class MatchResult(Result):
     count: int
     threshold_used: float
     current_scope: dict[str, JsonValue] | None = maybe()
-    task_awareness: dict[str, JsonValue]
+    task_awareness: TaskAwareness
 
     def text(self) -> str:
         if not self.matches:
@@ -87,8 +89,8 @@ class MatchResult(Result):
         lines = [one.line() for one in self.matches]
         if self.best_match is None:
             return "\n".join(["none of these is accepted:", *lines])
-        profile = self.task_awareness.get("profileMatch")
-        goal = profile.get("goal") if isinstance(profile, dict) else None
+        profile = self.task_awareness.profile_match
+        goal = None if profile is None else profile.get("goal")
         return "\n".join([*lines, f"goal: {goal}", "start it with nova.task_instance_create {profileId}"])
 
 
@@ -120,19 +122,15 @@ async def task_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
         count=len(shown),
         threshold_used=THRESHOLD,
         current_scope=p.current_scope,
-        task_awareness=_awareness(found),
+        task_awareness=task_awareness(Aware(await ctx.runs.awareness(ctx.caller), _recognised(found))),
     )
 
 
-def _awareness(found: Found) -> dict[str, Any]:
+def _recognised(found: Found) -> Recognised | None:
     best = found.best
     if best is None:
-        return {"profileMatch": None, "activeInstances": []}
-    profile = found.profiles[best.candidate.profile_id]
-    return {
-        "profileMatch": awareness_profile(profile, best.score, best.candidate.confidence),
-        "activeInstances": [],
-    }
+        return None
+    return Recognised(found.profiles[best.candidate.profile_id], best.score, best.candidate.confidence)
 
 
 def _shown_match(one: Match, profile: Profile) -> MatchPart:

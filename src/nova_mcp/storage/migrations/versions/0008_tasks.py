@@ -12,6 +12,7 @@ _SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
+    _ledger()
     _profiles()
     _runs()
     _units()
@@ -19,6 +20,17 @@ def upgrade() -> None:
     _visits()
     _coverage()
     _learn_mode()
+
+
+def _ledger() -> None:
+    worked = sa.text("outcome_kind = 'ok'")
+    op.create_index(
+        "ix_ledger_body_done",
+        "ledger_body",
+        ["principal", "agent_id", "tool_name", "at_ms"],
+        sqlite_where=worked,
+        postgresql_where=worked,
+    )
 
 
 def _profiles() -> None:
@@ -98,8 +110,8 @@ def _runs() -> None:
         sa.Column("coverage_mode", sa.Text, nullable=False),
         sa.Column("resume_state", sa.Text, nullable=False),
         sa.Column("checks_state", sa.Text, nullable=False),
-        sa.Column("counts", sa.Text, nullable=False),
         sa.Column("units", sa.Integer, nullable=False),
+        sa.Column("beginning", sa.Text, nullable=False),
         sa.Column("ledger_gap", sa.Boolean, nullable=False),
         sa.Column("evidence_snapshot", sa.Text),
         sa.Column("ended_reason", sa.Text),
@@ -110,13 +122,14 @@ def _runs() -> None:
         sa.Column("last_activity_at_ms", sa.BigInteger, nullable=False),
         sa.Column("ended_at_ms", sa.BigInteger),
         sa.PrimaryKeyConstraint("instance_id", name="pk_task_instance"),
+        sa.UniqueConstraint(
+            "principal",
+            "created_by",
+            "create_event_id",
+            name="uq_task_instance_principal_created_by_create_event_id",
+        ),
     )
     op.create_index("ix_task_instance_ended_at_ms", "task_instance", ["ended_at_ms"])
-    op.create_index(
-        "ix_task_instance_principal_created_by_create_event_id",
-        "task_instance",
-        ["principal", "created_by", "create_event_id"],
-    )
     op.create_index(
         "ix_task_instance_principal_profile_id_ended_at_ms", "task_instance", ["principal", "profile_id", "ended_at_ms"]
     )
@@ -125,6 +138,7 @@ def _runs() -> None:
         "task_instance",
         ["principal", "status", "last_activity_at_ms"],
     )
+    op.create_index("ix_task_instance_status_last_activity_at_ms", "task_instance", ["status", "last_activity_at_ms"])
     op.create_table(
         "task_instance_member",
         sa.Column("instance_id", sa.Text, nullable=False),
