@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from nova_mcp.browser import claim_retention
 from nova_mcp.facts import endings as fact_endings
 from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
+from nova_mcp.notes import domain_store
 from nova_mcp.observation.rules import DAY_MS, Holds
 from nova_mcp.promotion import cluster_store, track_store
 from nova_mcp.promotion import forgetting as learning
@@ -27,6 +28,7 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         learning_chore(kept),
         cluster_store.forget,
         track_store.forget,
+        domain_store.forget,
     ]
 
 
