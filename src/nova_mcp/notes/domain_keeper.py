@@ -1,4 +1,4 @@
-"""Keeps notes about hosts: says what applies on a page, what has to be heard before a call, and takes answers for it."""
+"""Keeps notes about hosts: what applies on a page, what has to be heard before a call, who has answered for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 from typing import Final, Literal, NewType
 
+from nova_mcp.notes.model import Source
+
 NoteId = NewType("NoteId", str)
-Source = Literal["agent", "user"]
 Enforcement = Literal["none", "warn", "block"]
 NoteMode = Literal["off", "warn", "block"]
 NoteScope = Literal["host", "parent"]
 Form = Literal["full", "stub"]
 Owner = tuple[str, str]
-
-# Rows under this principal are the operator's word to everybody.
-EVERYBODY: Final = "*"
 
 
 class Keep:
@@ -52,8 +50,8 @@ class Wish:
     value: str
     source: Source
     enforcement: Enforcement | Keep = KEEP
-    repeat_minutes: int | None | Keep = KEEP
-    repeat_tool_calls: int | None | Keep = KEEP
+    repeat_minutes: int | Keep | None = KEEP
+    repeat_tool_calls: int | Keep | None = KEEP
     expected_rev: int | None = None
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from nova_mcp.notes.domain_model import (
-    EVERYBODY,
     Ack,
     DomainNote,
     Enforcement,
@@ -18,6 +17,7 @@ from nova_mcp.notes.domain_model import (
     Repeat,
     Wish,
 )
+from nova_mcp.notes.model import EVERYBODY
 
 MOST_CHARS: Final = 100_000
 MOST_ENFORCED_CHARS: Final = 2_000

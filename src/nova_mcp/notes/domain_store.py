@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, text, update
 
-from nova_mcp.notes.domain_model import EVERYBODY, DomainNote, NoteId, Wish
+from nova_mcp.notes.domain_model import DomainNote, NoteId, Wish
 from nova_mcp.notes.domain_rules import (
     DAY_MS,
     MOST_ENFORCED_CHARS,
@@ -23,6 +23,7 @@ from nova_mcp.notes.domain_rules import (
     decide_removal,
     decide_write,
 )
+from nova_mcp.notes.model import EVERYBODY
 from nova_mcp.notes.tables import domain_note
 
 WriteKind = Literal["created", "updated", "unchanged"]
@@ -44,7 +45,7 @@ _ENFORCED: Final = _BRIEF.where(_C.domain == bindparam("domain"), _MINE, _C.enfo
 _NOTES: Final = _WHOLE.where(_AT, _MINE).order_by(_C.key, _C.principal)
 
 
-def _note(row: Row[Any]) -> DomainNote:
+def _note(row: Any) -> DomainNote:
     return DomainNote(
         note_id=NoteId(row.note_id),
         principal=row.principal,
@@ -185,9 +186,7 @@ def _changed(note: DomainNote) -> dict[str, object]:
 # -- use
 
 _DELIVERED: Final = (
-    update(domain_note)
-    .where(_C.note_id == bindparam("of_note"))
-    .values(last_delivered_at_ms=bindparam("at_ms"))
+    update(domain_note).where(_C.note_id == bindparam("of_note")).values(last_delivered_at_ms=bindparam("at_ms"))
 )
 
 
