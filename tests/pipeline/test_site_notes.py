@@ -1,16 +1,19 @@
 """Notes about a site against whole calls: what they stop, what they warn of, and what clears them."""
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from nova_mcp.browser.acting import Scene
 from nova_mcp.browser.tab import Tab, TabHost
 from nova_mcp.errors import NotFound
 from nova_mcp.notes.domain_model import Wish
 from nova_mcp.notes.domain_store import all_notes, put
 from nova_mcp.tools import domain_notes
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.guarding import refuse_unheard
 from nova_mcp.tools.sequence import run_sequence
 from nova_mcp.tools.spec import Result, TargetParams, tool
 
@@ -59,8 +62,24 @@ async def go(ctx: ToolContext, p: TargetParams) -> PressResult:
     return PressResult(target_id=ctx.tab.target_id)
 
 
+class WanderParams(TargetParams):
+    to: str
+
+
+@tool(title="Wander", effect="act", bundles=PAGE)
+async def wander(ctx: ToolContext, p: WanderParams) -> PressResult:
+    """Its first input takes the tab elsewhere, where it wants to go on."""
+    scene = cast(Scene, SimpleNamespace(tab=ctx.tab))
+    await refuse_unheard(ctx, scene)
+    ctx.evidence.action_dispatched = ctx.evidence.prepared_page = True
+    ctx.tab.url = p.to
+    await refuse_unheard(ctx, scene)
+    return PressResult(target_id=ctx.tab.target_id)
+
+
 TOOLS = (
     press,
+    wander,
     script,
     look,
     go,
@@ -205,6 +224,22 @@ async def test_a_page_without_a_host_has_no_notes(make_site: Any) -> None:
     site = await make_site()
     await site.note()
     assert await site.blocked(targetId=site.open("about:blank")) == []
+
+
+async def test_a_call_whose_page_goes_to_another_host_is_held_to_the_notes_there(make_site: Any) -> None:
+    site = await make_site()
+    await site.note(domain="other.test")
+    assert (await site.call("wander", to="http://third.test/"))["ok"]
+    told = await site.call("wander", to="http://other.test/")
+    assert (told["reasonCode"], told["gateId"], told["domain"]) == (
+        "acknowledge_required",
+        "user.domain_note",
+        "other.test",
+    )
+    # What came before has reached the page, and the answer says so.
+    assert (told["actionDispatched"], told["retryAdvice"]) == (True, "check_postcondition_first")
+    assert (await site.call("domain_note_ack", domain="other.test", key="RULES"))["ok"]
+    assert (await site.call("wander", to="http://other.test/"))["ok"]
 
 
 # -- acknowledgement
