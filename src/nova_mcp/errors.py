@@ -113,6 +113,7 @@ class InvalidParams(NovaError):
         | {"conflicting_arguments", "override_forbidden", "invalid_unit_source", "invalid_unit_locator"}
         | {"event_id_reused", "empty_update", "unknown_unit", "illegal_unit_transition", "reason_required"}
         | {"unknown_check", "note_required", "illegal_discovery_transition"}
+        | {"invalid_domain", "notes.secret_like", "note_too_long", "host_mismatch", "no_target"}
     )
 
     def __init__(
@@ -141,6 +142,7 @@ class NotFound(NovaError):
         | {"scroll.container_not_found", "wait_for_selector.timeout"}
         | {"pks.scope_not_found", "pks.phenomenon_not_found", "learn.opportunity_not_found"}
         | {"task.profile_not_found", "task.instance_not_found", "task.guidance_not_found"}
+        | {"domain_note.not_found"}
     )
 
 
@@ -167,6 +169,7 @@ class Precondition(NovaError):
         | {"guarded_commit.postcondition_failed", "goal.terminal", "eval.script_threw"}
         | {"ok.no_service"}
         | {"pks.scope_not_open", "pks.drift_blocked", "pks.element_changed", "pks.playbook_timeout", "pks.alias_taken"}
+        | {"domain_notes.full", "domain_note.not_delivered"}
     )
 
 
@@ -203,7 +206,14 @@ class Blocked(NovaError):
         {"safety.emergency_stop", "storage.low_free_space", "perceive.required", "agent.shared_id"}
         | {"blocking_overlay_active"}
         | {"guarded_commit.missing_contract"}
+        | {"acknowledge_required"}
     )
+
+
+class Unacknowledged(Blocked):
+    """A note that has to be answered for first."""
+
+    gate_id = "user.domain_note"
 
 
 class CommitRefused(Blocked):
@@ -232,6 +242,7 @@ class PolicyDenied(NovaError):
             "blockers.needs_human",
             "blockers.repeat_suppressed",
             "pks.builtin_platform",
+            "notes.user_owned",
         }
     )
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from nova_mcp.browser import claim_retention
 from nova_mcp.facts import endings as fact_endings
 from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
+from nova_mcp.notes import domain_store
 from nova_mcp.observation.rules import DAY_MS, Holds
 from nova_mcp.promotion import cluster_store, track_store
 from nova_mcp.promotion import forgetting as learning
@@ -33,6 +34,7 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         coverage_store.forget,
         site_urls.forget,
         run_retention.forgetting,
+        domain_store.forget,
     ]
 
 

@@ -26,11 +26,17 @@ CONTRACT = {
     "pks_learning": "memory_add_candidate memory_stats learn_suggest learn_generate learn_promote learn_feedback "
     "learn_resolve_opportunity explain revalidate pks_get pks_match pks_list pks_upsert pks_patch pks_deprecate "
     "pks_upsert_hint pks_platform_list pks_platform_get pks_platform_seed phenomenon_apply telemetry_report",
+    "notes": "memory_note memory_recall memory_forget operator_notes_store operator_notes_query operator_notes_list "
+    "operator_notes_delete domain_note domain_notes_list domain_note_ack domain_note_delete",
     "system_tools": "call get_instructions tools_bundle memory_stats",
 }
 NOT_YET = frozenset({"get_instructions", "coverage_scan"})
 NOT_YET |= {f"task_instance_{name}" for name in ("create", "get", "progress", "verify", "complete", "abort")}
 NOT_YET = frozenset({"get_instructions"})
+NOT_YET = frozenset(
+    {"get_instructions", "coverage_scan", "memory_note", "memory_recall", "memory_forget"}
+    | {f"operator_notes_{name}" for name in ("store", "query", "list", "delete")}
+)
 
 
 @pytest.mark.parametrize("bundle", CONTRACT)
