@@ -114,6 +114,7 @@ class InvalidParams(NovaError):
         | {"event_id_reused", "empty_update", "unknown_unit", "illegal_unit_transition", "reason_required"}
         | {"unknown_check", "note_required", "illegal_discovery_transition"}
         | {"invalid_domain", "notes.secret_like", "note_too_long", "host_mismatch", "no_target"}
+        | {"notes.secret_like", "invalid_domain", "domain_required", "filter_required", "conflicting_arguments"}
     )
 
     def __init__(
@@ -143,6 +144,7 @@ class NotFound(NovaError):
         | {"pks.scope_not_found", "pks.phenomenon_not_found", "learn.opportunity_not_found"}
         | {"task.profile_not_found", "task.instance_not_found", "task.guidance_not_found"}
         | {"domain_note.not_found"}
+        | {"operator_notes.not_found"}
     )
 
 
@@ -170,6 +172,7 @@ class Precondition(NovaError):
         | {"ok.no_service"}
         | {"pks.scope_not_open", "pks.drift_blocked", "pks.element_changed", "pks.playbook_timeout", "pks.alias_taken"}
         | {"domain_notes.full", "domain_note.not_delivered"}
+        | {"browser_memory.full", "operator_notes.full"}
     )
 
 
@@ -244,6 +247,7 @@ class PolicyDenied(NovaError):
             "pks.builtin_platform",
             "notes.user_owned",
         }
+        | {"browser_memory.disabled", "browser_memory.domain_excluded", "notes.user_owned"}
     )
 
 

@@ -15,6 +15,12 @@ from nova_mcp.promotion import forgetting as learning
 from nova_mcp.settings import RetentionSettings
 from nova_mcp.tasks import coverage_store, site_urls, visit_store
 from nova_mcp.tasks import run_retention
+from nova_mcp.notes import memory_store
+from nova_mcp.notes.daily import daily
+from nova_mcp.observation.rules import DAY_MS, Holds
+from nova_mcp.promotion import cluster_store, track_store
+from nova_mcp.promotion import forgetting as learning
+from nova_mcp.settings import NoteSettings, RetentionSettings
 from nova_mcp.verification.forgetting import due_to_go, forgetting
 
 Chore = Callable[[Connection, int], int]
@@ -36,6 +42,11 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         run_retention.forgetting,
         domain_store.forget,
     ]
+
+
+def note_chores(kept: NoteSettings) -> list[Chore]:
+    """What notes forget, once a day."""
+    return [daily(memory_store.pruning(kept.browser_memory.retention_days))]
 
 
 def journal_chore(kept: RetentionSettings) -> Chore:

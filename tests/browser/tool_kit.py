@@ -13,6 +13,7 @@ from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.notes.domain_keeper import DomainNotes
+from nova_mcp.notes.keeper import NoteKeeper
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -89,6 +90,7 @@ async def tool_kit(
                 guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
                 coverage=CoverageKeeper(db),
                 domain_notes=DomainNotes(db, ports, chosen.notes),
+                notes=NoteKeeper(db, ports.clock, ports.ids, chosen.notes),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

@@ -36,6 +36,9 @@ NOT_YET = frozenset({"get_instructions"})
 NOT_YET = frozenset(
     {"get_instructions", "coverage_scan", "memory_note", "memory_recall", "memory_forget"}
     | {f"operator_notes_{name}" for name in ("store", "query", "list", "delete")}
+NOT_YET = frozenset(
+    {"get_instructions", "coverage_scan"}
+    | {"domain_note", "domain_notes_list", "domain_note_ack", "domain_note_delete"}
 )
 
 
