@@ -48,6 +48,7 @@ from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tasks.learn_mode import LearnMode
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.domain_saving import saving
@@ -172,13 +173,17 @@ async def build(settings: Settings, ports: Ports | None = None, *, ahead: bool =
 
 async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool) -> Nova:
     server_id = ServerId(ports.ids.token(16))
+    learn_mode = LearnMode.over(db, ports.clock, settings)
     recorder = Recorder(
-        db, ports, server_id, also=(settle_recovered, renew_after_act, collecting(HOOKS, Counters().count))
+        db,
+        ports,
+        server_id,
+        also=(settle_recovered, renew_after_act, collecting(HOOKS, Counters().count), learn_mode.count),
     )
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
-    await db.write(claims_of_ended_servers, ports.clock.now_ms())
+    await db.write(claims_of_ended_servers, ports.clock.now_ms(), learn_mode)
     await db.write(fact_endings.close_ended_targets, ports.clock.now_ms())
     policy = navigation_policy(settings)
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
@@ -194,7 +199,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         ),
         policy,
         ports,
-        ClaimBook(ports, db, server_id),
+        ClaimBook(ports, db, server_id, learn_mode),
     )
     learning = Learning.over(db, ports.clock)
     early = [asyncio.create_task(_warmed(browser))] if ahead else []
@@ -218,6 +223,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 keep_raw_urls=settings.keep_raw_urls,
             ),
             learning=learning,
+            learn_mode=learn_mode,
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

@@ -12,6 +12,7 @@ from nova_mcp.observation.rules import DAY_MS, Holds
 from nova_mcp.promotion import cluster_store, track_store
 from nova_mcp.promotion import forgetting as learning
 from nova_mcp.settings import RetentionSettings
+from nova_mcp.tasks import learn_store
 from nova_mcp.verification.forgetting import due_to_go, forgetting
 
 Chore = Callable[[Connection, int], int]
@@ -27,6 +28,7 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         learning_chore(kept),
         cluster_store.forget,
         track_store.forget,
+        learn_store.forgetting(kept.claim_days),
     ]
 
 

@@ -21,6 +21,7 @@ from nova_mcp.promotion.learning import Learning
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
+from nova_mcp.tasks.learn_mode import LearnMode
 from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -78,6 +79,7 @@ async def tool_kit(
                 statistician=Statistician(db, ports.clock),
                 facts=FactKeeper(db, ports.clock),
                 learning=Learning.over(db, ports.clock),
+                learn_mode=LearnMode.over(db, ports.clock, chosen),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

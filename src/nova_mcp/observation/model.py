@@ -143,6 +143,12 @@ class Signals:
     # The control stood in a frame, where its selector says nothing about the page around it.
     framed: bool = False
     checks: tuple[Checked, ...] = ()
+    # The page, a control on it or the network did something; a focus that only moved is not meant.
+    page_changed: bool = False
+    # The document is what a server or the browser shows instead of the page that was asked for.
+    error_page: bool = False
+    # By what the dialogs that a look found open can be told apart; none of their text.
+    dialogs: tuple[str, ...] = ()
     # Filled in the transaction of the record and read once that is committed: the way back to the answer.
     learned: list[Learned] = field(default_factory=list, compare=False)
 

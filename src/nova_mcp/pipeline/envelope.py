@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from nova_mcp.browser.claims import Reclaimed
 from nova_mcp.browser.elements import normalize_selector, selector_hash
+from nova_mcp.browser.guard import ERROR_PAGE
 from nova_mcp.browser.targets import Tab
 from nova_mcp.facts.policies import Lacking
 from nova_mcp.observation.model import (
@@ -23,6 +24,7 @@ from nova_mcp.tools.spec import ToolSpec
 from nova_mcp.urls import normalize_url, redact_query, route_key
 
 NAME_LIMIT = 120
+HTTP_ERROR = 400
 
 
 @dataclass(slots=True)
@@ -88,7 +90,12 @@ class Envelope:
             ),
             arguments=self._redacted(keep_raw_urls=keep_raw_urls),
             closes=evidence.closes,
-            signals=replace(evidence.signals, scripted=self._scripted(after), refused=self.refused),
+            signals=replace(
+                evidence.signals,
+                scripted=self._scripted(after),
+                refused=self.refused,
+                error_page=is_error_page(evidence.tab),
+            ),
         )
 
     def intent(self, intent_id: str, now_ms: int, *, keep_raw_urls: bool) -> CallRecord:
@@ -116,6 +123,10 @@ class Envelope:
             known_fields=None if self.understood else self.open_names,
             keep_raw_urls=keep_raw_urls,
         )
+
+
+def is_error_page(tab: Tab | None) -> bool:
+    return tab is not None and ((tab.http_status or 0) >= HTTP_ERROR or tab.page.url.startswith(ERROR_PAGE))
 
 
 def page_state(tab: Tab | None, *, keep_raw_urls: bool, redactor: Redactor | None = None) -> PageState:

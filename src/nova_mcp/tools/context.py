@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
+    from nova_mcp.tasks.learn_mode import LearnMode
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
     from nova_mcp.verification.verifier import Verifier
@@ -121,6 +122,7 @@ class Memory:
     statistician: "Statistician"
     facts: "FactKeeper"
     learning: "Learning"
+    learn_mode: "LearnMode"
 
 
 @dataclass(frozen=True, slots=True)
