@@ -25,6 +25,7 @@ from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.model import JobType
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.journal.worker import HANDLERS, Handler, OutboxWorker
+from nova_mcp.notes.domain_keeper import DomainNotes
 from nova_mcp.observation.janitor import Janitor, retention_policy
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -187,6 +188,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
     await db.write(fact_endings.close_ended_targets, ports.clock.now_ms())
     policy = navigation_policy(settings)
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
+    domain_notes = DomainNotes(db, ports, settings.notes)
     browser = Browser(
         settings.browser,
         BrowserHome(settings.data_dir, server_id, keep_first=not settings.browser.ephemeral),
@@ -195,7 +197,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             server_id,
             keep_raw_urls=settings.keep_raw_urls,
             redactor=secrets.redactor,
-            on_end=(fact_endings.target_ended,),
+            on_end=(fact_endings.target_ended, domain_notes.target_ended),
         ),
         policy,
         ports,
@@ -224,6 +226,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             ),
             learning=learning,
             learn_mode=learn_mode,
+            domain_notes=domain_notes,
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

@@ -109,6 +109,7 @@ class InvalidParams(NovaError):
         | {"claim.finalization_token_required", "learn.coverage_reason_required"}
         | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
         | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
+        | {"invalid_domain", "notes.secret_like", "note_too_long", "host_mismatch", "no_target"}
     )
 
     def __init__(
@@ -136,6 +137,7 @@ class NotFound(NovaError):
         | {"upload.not_found"}
         | {"scroll.container_not_found", "wait_for_selector.timeout"}
         | {"pks.scope_not_found", "pks.phenomenon_not_found", "learn.opportunity_not_found"}
+        | {"domain_note.not_found"}
     )
 
 
@@ -162,6 +164,7 @@ class Precondition(NovaError):
         | {"guarded_commit.postcondition_failed", "goal.terminal", "eval.script_threw"}
         | {"ok.no_service"}
         | {"pks.scope_not_open", "pks.drift_blocked", "pks.element_changed", "pks.playbook_timeout", "pks.alias_taken"}
+        | {"domain_notes.full", "domain_note.not_delivered"}
     )
 
 
@@ -198,7 +201,14 @@ class Blocked(NovaError):
         {"safety.emergency_stop", "storage.low_free_space", "perceive.required", "agent.shared_id"}
         | {"blocking_overlay_active"}
         | {"guarded_commit.missing_contract"}
+        | {"acknowledge_required"}
     )
+
+
+class Unacknowledged(Blocked):
+    """A note that has to be answered for first."""
+
+    gate_id = "user.domain_note"
 
 
 class CommitRefused(Blocked):
@@ -227,6 +237,7 @@ class PolicyDenied(NovaError):
             "blockers.needs_human",
             "blockers.repeat_suppressed",
             "pks.builtin_platform",
+            "notes.user_owned",
         }
     )
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from nova_mcp.browser import claim_retention
 from nova_mcp.facts import endings as fact_endings
 from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
+from nova_mcp.notes import domain_store
 from nova_mcp.observation.rules import DAY_MS, Holds
 from nova_mcp.promotion import cluster_store, track_store
 from nova_mcp.promotion import forgetting as learning
@@ -29,6 +30,7 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         cluster_store.forget,
         track_store.forget,
         learn_store.forgetting(kept.claim_days),
+        domain_store.forget,
     ]
 
 

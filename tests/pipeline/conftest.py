@@ -15,6 +15,7 @@ from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.facts.policies import load_policies
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
+from nova_mcp.notes.domain_keeper import DomainNotes
 from nova_mcp.observation.model import CallRecord, ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -123,6 +124,7 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     FactKeeper(db, clock, policies=load_policies(tmp_path)),
                     Learning.over(db, clock),
                     LearnMode.over(db, clock, settings),
+                    DomainNotes(db, ports, settings.notes),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

@@ -8,6 +8,7 @@ ServerId = NewType("ServerId", str)
 Effect = Literal["read", "navigate", "act", "commit", "write", "admin"]
 MUTATING: frozenset[Effect] = frozenset({"navigate", "act", "commit", "write"})
 ACTING: frozenset[Effect] = frozenset({"navigate", "act", "commit"})
+INTERACTING: frozenset[Effect] = frozenset({"act", "commit"})
 ActionKind = Literal["read", "navigate", "interact", "write", "meta"]
 RecordKind = Literal["call", "intent", "recovery"]
 OutcomeKind = Literal["ok", "failed", "partial", "blocked_preflight", "invalid", "crashed", "cancelled", "pending"]

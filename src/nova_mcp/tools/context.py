@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nova_mcp.facts.keeper import FactKeeper
     from nova_mcp.journal.keeper import Journal
     from nova_mcp.journal.statistician import Statistician
+    from nova_mcp.notes.domain_keeper import DomainNotes
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
@@ -48,6 +49,10 @@ class Evidence:
     signals: Signals = field(default_factory=Signals)
     # Layers over the page that an action came across, by kind, each with a selector that lasts where it has one.
     layers: dict[str, str] = field(default_factory=dict)
+    # The host whose notes were heeded when the call was let in.
+    noted_host: str | None = None
+    # What to remember as told, once the answer is sure to go out.
+    told: "list[Callable[[], None]]" = field(default_factory=list)
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
@@ -86,6 +91,8 @@ class StepAnswer:
     text: str
     dispatched: bool
     images: "tuple[Image, ...]" = ()
+    # What the step's answer tells; whoever passes that answer on has told it.
+    told: tuple[Callable[[], None], ...] = ()
 
 
 RunStep = Callable[[StepCall], Awaitable[StepAnswer]]
@@ -123,6 +130,7 @@ class Memory:
     facts: "FactKeeper"
     learning: "Learning"
     learn_mode: "LearnMode"
+    domain_notes: "DomainNotes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +157,10 @@ class ToolContext:
     @property
     def learning(self) -> "Learning":
         return self.memory.learning
+
+    @property
+    def domain_notes(self) -> "DomainNotes":
+        return self.memory.domain_notes
 
     @property
     def caller(self) -> Caller:

@@ -31,6 +31,14 @@ from nova_mcp.tools.knowledge_advice import (
     ToldKnowledge,
     knowledge_hints,
 )
+from nova_mcp.tools.note_hints import (
+    DomainNotesPart,
+    NoteHints,
+    SameNotesPart,
+    note_hints,
+    note_omissions,
+    notes_still,
+)
 from nova_mcp.tools.perceived import (
     AuthPart,
     BlockerPart,
@@ -69,6 +77,7 @@ class PerceiveParams(TargetParams):
         None, max_length=20, json_schema_extra=RARE
     )
     include_screenshot: bool = Field(default=False, json_schema_extra=RARE)
+    known_domain_notes_hash: str | None = Field(None, pattern=r"^[0-9a-f]{24}$", json_schema_extra=RARE)
 
 
 class PerceiveResult(PageResult):
@@ -77,6 +86,7 @@ class PerceiveResult(PageResult):
     page_epoch: int
     title: str
     goal_context: GoalContextPart | None = None
+    domain_notes: DomainNotesPart | SameNotesPart | None = maybe()
     ok_hints: OkHints | None = None
     pks: list[PksPart] = maybe([])
     pks_advice: list[PksAdvicePart] = maybe([])
@@ -125,7 +135,7 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     [commit] marks controls that send, buy, delete or sign in. mode state is a quick glance."""
     tab = ctx.tab
     tab.require_ready()
-    advice, looked_from = await _advice(ctx, p.max_tokens), tab.url
+    advice, looked_from = await _advice(ctx, p), tab.url
     # One more for the line break; what gates have to say stands in the same text.
     taken = (estimate_tokens(advice.lines) + 1 if advice.lines else 0) + advice.doubt_room + advice.knowledge.room
     report, held = await _looked(ctx, _request(p, p.max_tokens - ctx.call.reserved_tokens - taken), advice.knowledge)
@@ -140,7 +150,8 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     sighted = note_page(ctx, report.page, report.auth, sends=sends)
     if tab.url != looked_from:
         # No longer than what was kept free for the hint about the page before.
-        advice = replace(advice, hints=await ok_hints(ctx, estimate_tokens(advice.hints.line)))
+        hints = await ok_hints(ctx, estimate_tokens(advice.hints.line))
+        advice = replace(advice, hints=hints, notes=notes_still(advice.notes))
     if advice.hints.advice is not None:
         ctx.facts.told(advice.hints.advice)
     known = advice.knowledge.told(ctx, held)
@@ -177,6 +188,7 @@ class _Advice:
 
     goal: GoalContextPart | None
     goal_line: str
+    notes: NoteHints | None
     hints: ToldHints
     knowledge: KnowledgeHints
     doubts: tuple[str, ...] = ()
@@ -187,17 +199,33 @@ class _Advice:
     def lines(self) -> str:
         told = self.doubts and self.doubt_room
         doubt = fit_tokens(f"ok: {' '.join(self.doubts)}", self.doubt_room - 1) if told else ""
-        return "\n".join(line for line in (self.goal_line, self.hints.line, doubt, self.known.lines) if line)
+        notes = () if self.notes is None else self.notes.lines
+        told_all = (self.goal_line, *notes, self.hints.line, doubt, self.known.lines)
+        return "\n".join(line for line in told_all if line)
+
+    @property
+    def omitted(self) -> list[str]:
+        return [*note_omissions(self.notes), *self.hints.omitted, *self.known.omitted]
 
 
-async def _advice(ctx: ToolContext, max_tokens: int) -> _Advice:
-    room = min(ADVISORY_TOKENS, max_tokens // ADVISORY_SHARE)
+async def _advice(ctx: ToolContext, p: PerceiveParams) -> _Advice:
+    """The goal and what must be read come first; everything else shares what they leave."""
+    room = min(ADVISORY_TOKENS, p.max_tokens // ADVISORY_SHARE)
     goal = goal_context_part(await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id))
     line = "" if goal is None else fit_tokens(goal.line(), room)
-    hints = await ok_hints(ctx, room - estimate_tokens(line) - 1 if line else room)
+    room -= estimate_tokens(line) + 1 if line else 0
+    notes = await note_hints(ctx, p.known_domain_notes_hash)
+    if notes is not None:
+        notes.tell_enforced(room)
+        room -= notes.tokens
+    hints = await ok_hints(ctx, max(0, room))
     doubts = hints.room_for_doubts
-    left = room - sum(estimate_tokens(text) + 1 for text in (line, hints.line) if text) - doubts
-    return _Advice(goal, line, hints, await knowledge_hints(ctx, max(0, left)), doubt_room=doubts)
+    room -= (estimate_tokens(hints.line) + 1 if hints.line else 0) + doubts
+    if notes is not None:
+        before = notes.tokens
+        notes.tell_hints(room)
+        room -= notes.tokens - before
+    return _Advice(goal, line, notes, hints, await knowledge_hints(ctx, max(0, room)), doubt_room=doubts)
 
 
 def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
@@ -217,8 +245,9 @@ def _with_advice(seen: PerceiveResult, advice: _Advice, taken: int) -> PerceiveR
     told = seen.model_copy(
         update={
             "goal_context": advice.goal,
+            "domain_notes": None if advice.notes is None else advice.notes.part(),
             "ok_hints": advice.hints.part,
-            "advisory_omitted": [*advice.hints.omitted, *advice.known.omitted],
+            "advisory_omitted": advice.omitted,
             "warnings": list(advice.doubts),
             **advice.known.fields(),
         }

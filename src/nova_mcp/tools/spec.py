@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from nova_mcp.browser.lines import one_line
 from nova_mcp.errors import RetryAdvice, Stage, Status
-from nova_mcp.observation.model import ACTING, ActionKind, Effect, Json
+from nova_mcp.observation.model import ACTING, INTERACTING, ActionKind, Effect, Json
 from nova_mcp.observation.rules import action_kind
 from nova_mcp.settings import Settings
 from nova_mcp.tools import PREFIX
@@ -27,6 +27,7 @@ GateId = Literal[
     "policy.capability",
     "safety.session_budget",
     "claim.owner",
+    "user.domain_note",
     "setup.shared_agent_id",
     "safety.perceive_first",
     "safety.overlay_detected",
@@ -224,6 +225,9 @@ def tool(
 
     # What an operator may demand of a service is demanded of everything that acts on its pages.
     demands: tuple[GateId, ...] = ("policy.capability",) if effect in ACTING and lock != "turn" else ()
+    # What somebody has to have read about a site is for everything that interacts with its pages, step by step.
+    if effect in INTERACTING and lock != "turn":
+        demands = (*demands, "user.domain_note")
 
     def build(run: Callable[[ToolContext, Any], Awaitable[Any]]) -> ToolSpec:
         hints = {key: value for key, value in run.__annotations__.items() if key not in ("ctx", "return")}
