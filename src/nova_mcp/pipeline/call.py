@@ -11,7 +11,7 @@ import anyio
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.browser.targets import SANDBOX_ID, Tab
 from nova_mcp.clock import Ports
-from nova_mcp.errors import InvalidParams, NotFound, NovaError, UnknownTool
+from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, UnknownTool
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Flag, ServerId
 from nova_mcp.observation.recorder import Recorder
 from nova_mcp.pipeline.admission import Admission
@@ -210,7 +210,7 @@ class Pipeline:
         targets = self._parts.browser.targets
         try:
             tab = await targets.resolve(envelope.caller, params.target_id, request.connection)
-        except (NotFound, InvalidParams) as missing:
+        except (NotFound, InvalidParams, Precondition) as missing:
             if tolerated(spec, missing):
                 return
             raise

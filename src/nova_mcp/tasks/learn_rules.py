@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from nova_mcp.hosts import normalize_host, site
+from nova_mcp.notes.playbook import PLAYBOOK_KEY
 from nova_mcp.observation.model import CallRecord, PageState
 from nova_mcp.observation.rules import effective_page
 from nova_mcp.urls import classify_segment
@@ -16,7 +17,7 @@ LearnOutcome = Literal["complete", "exhausted", "incomplete"]
 ActivationRefusal = Literal["claim_required", "domain_mismatch"]
 
 VERSION: Final = "v3"
-DELIVERABLE: Final = "PLATFORM_PLAYBOOK"
+DELIVERABLE: Final = PLAYBOOK_KEY
 SURFACES, INTERACTIONS = "visitedSurfaces", "meaningfulInteractions"
 
 MOST_SLUGS: Final = 2
