@@ -26,6 +26,7 @@ from nova_mcp.journal.model import JobType
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.journal.worker import HANDLERS, Handler, OutboxWorker
 from nova_mcp.notes.domain_keeper import DomainNotes
+from nova_mcp.notes.keeper import NoteKeeper
 from nova_mcp.observation.janitor import Janitor, retention_policy
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -41,7 +42,7 @@ from nova_mcp.processes import own_addresses
 from nova_mcp.promotion.collector import HOOKS
 from nova_mcp.promotion.learning import Learning
 from nova_mcp.promotion.taking_up import take_up
-from nova_mcp.retention import chores, holds
+from nova_mcp.retention import chores, holds, note_chores
 from nova_mcp.secrets.store import open_secrets
 from nova_mcp.server.backend import Health
 from nova_mcp.server.logs import hide_in_logs
@@ -227,6 +228,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             learning=learning,
             learn_mode=learn_mode,
             domain_notes=domain_notes,
+            notes=NoteKeeper(db, ports.clock, ports.ids, settings.notes),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),
@@ -236,7 +238,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         db,
         ports.clock,
         retention_policy(settings.retention),
-        chores=chores(settings.retention),
+        chores=[*chores(settings.retention), *note_chores(settings.notes)],
         keeping=holds,
     )
     worker = OutboxWorker(db, ports, server_id, job_handlers(learning))

@@ -110,6 +110,7 @@ class InvalidParams(NovaError):
         | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
         | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
         | {"invalid_domain", "notes.secret_like", "note_too_long", "host_mismatch", "no_target"}
+        | {"domain_required", "filter_required", "conflicting_arguments"}
     )
 
     def __init__(
@@ -138,6 +139,7 @@ class NotFound(NovaError):
         | {"scroll.container_not_found", "wait_for_selector.timeout"}
         | {"pks.scope_not_found", "pks.phenomenon_not_found", "learn.opportunity_not_found"}
         | {"domain_note.not_found"}
+        | {"operator_notes.not_found"}
     )
 
 
@@ -165,6 +167,7 @@ class Precondition(NovaError):
         | {"ok.no_service"}
         | {"pks.scope_not_open", "pks.drift_blocked", "pks.element_changed", "pks.playbook_timeout", "pks.alias_taken"}
         | {"domain_notes.full", "domain_note.not_delivered"}
+        | {"browser_memory.full", "operator_notes.full"}
     )
 
 
@@ -237,8 +240,8 @@ class PolicyDenied(NovaError):
             "blockers.needs_human",
             "blockers.repeat_suppressed",
             "pks.builtin_platform",
-            "notes.user_owned",
         }
+        | {"browser_memory.disabled", "browser_memory.domain_excluded", "notes.user_owned"}
     )
 
 

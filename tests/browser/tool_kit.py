@@ -12,6 +12,7 @@ from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.notes.domain_keeper import DomainNotes
+from nova_mcp.notes.keeper import NoteKeeper
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -82,6 +83,7 @@ async def tool_kit(
                 learning=Learning.over(db, ports.clock),
                 learn_mode=LearnMode.over(db, ports.clock, chosen),
                 domain_notes=DomainNotes(db, ports, chosen.notes),
+                notes=NoteKeeper(db, ports.clock, ports.ids, chosen.notes),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

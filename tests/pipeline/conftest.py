@@ -16,6 +16,7 @@ from nova_mcp.facts.policies import load_policies
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.notes.domain_keeper import DomainNotes
+from nova_mcp.notes.keeper import NoteKeeper
 from nova_mcp.observation.model import CallRecord, ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -125,6 +126,7 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     Learning.over(db, clock),
                     LearnMode.over(db, clock, settings),
                     DomainNotes(db, ports, settings.notes),
+                    NoteKeeper(db, clock, ports.ids, settings.notes),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nova_mcp.journal.keeper import Journal
     from nova_mcp.journal.statistician import Statistician
     from nova_mcp.notes.domain_keeper import DomainNotes
+    from nova_mcp.notes.keeper import NoteKeeper
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
@@ -131,6 +132,7 @@ class Memory:
     learning: "Learning"
     learn_mode: "LearnMode"
     domain_notes: "DomainNotes"
+    notes: "NoteKeeper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,10 @@ class ToolContext:
     @property
     def domain_notes(self) -> "DomainNotes":
         return self.memory.domain_notes
+
+    @property
+    def notes(self) -> "NoteKeeper":
+        return self.memory.notes
 
     @property
     def caller(self) -> Caller:
