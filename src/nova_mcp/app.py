@@ -51,6 +51,7 @@ from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tasks.learn_mode import LearnMode
+from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.domain_saving import saving
@@ -229,6 +230,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             learn_mode=learn_mode,
             domain_notes=domain_notes,
             notes=NoteKeeper(db, ports.clock, ports.ids, settings.notes),
+            runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

@@ -110,7 +110,11 @@ class InvalidParams(NovaError):
         | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
         | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
         | {"invalid_domain", "notes.secret_like", "note_too_long", "host_mismatch", "no_target"}
-        | {"domain_required", "filter_required", "conflicting_arguments"}
+        | {"domain_required", "filter_required"}
+        | {"invalid_completion_condition", "expected_content_rev_required", "context_required"}
+        | {"conflicting_arguments", "override_forbidden", "invalid_unit_source", "invalid_unit_locator"}
+        | {"event_id_reused", "empty_update", "unknown_unit", "illegal_unit_transition", "reason_required"}
+        | {"unknown_check", "note_required", "illegal_discovery_transition"}
     )
 
     def __init__(
@@ -140,6 +144,7 @@ class NotFound(NovaError):
         | {"pks.scope_not_found", "pks.phenomenon_not_found", "learn.opportunity_not_found"}
         | {"domain_note.not_found"}
         | {"operator_notes.not_found"}
+        | {"task.profile_not_found", "task.instance_not_found", "task.guidance_not_found"}
     )
 
 

@@ -24,6 +24,7 @@ from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.tasks.learn_mode import LearnMode
+from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -84,6 +85,7 @@ async def tool_kit(
                 learn_mode=LearnMode.over(db, ports.clock, chosen),
                 domain_notes=DomainNotes(db, ports, chosen.notes),
                 notes=NoteKeeper(db, ports.clock, ports.ids, chosen.notes),
+                runs=RunKeeper(db, ports, "block"),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

@@ -30,6 +30,7 @@ from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tasks.learn_mode import LearnMode
+from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -127,6 +128,7 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     LearnMode.over(db, clock, settings),
                     DomainNotes(db, ports, settings.notes),
                     NoteKeeper(db, clock, ports.ids, settings.notes),
+                    runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

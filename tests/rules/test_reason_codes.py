@@ -17,6 +17,7 @@ PUBLISHED: dict[int | None, str] = {
         pks.selector_too_broad pks.polarity_required pks.polarity_mismatch pks.outside_surface pks.script_content
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required
         notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
+        invalid_completion_condition expected_content_rev_required context_required
     """,
     -32004: """
         tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document
@@ -24,6 +25,7 @@ PUBLISHED: dict[int | None, str] = {
         screenshot.not_capturable wait_for_selector.timeout action.no_input_field action.no_send_control
         pks.scope_not_found pks.phenomenon_not_found learn.opportunity_not_found
         operator_notes.not_found
+        task.profile_not_found task.instance_not_found task.guidance_not_found
     """,
     -32003: """
         tab.active_ambiguous selector.ambiguous ref.ambiguous ref.identity_changed action.obstructed action.disabled

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tasks.learn_mode import LearnMode
+    from nova_mcp.tasks.run_keeper import RunKeeper
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
     from nova_mcp.verification.verifier import Verifier
@@ -133,6 +134,7 @@ class Memory:
     learn_mode: "LearnMode"
     domain_notes: "DomainNotes"
     notes: "NoteKeeper"
+    runs: "RunKeeper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,10 @@ class ToolContext:
     @property
     def notes(self) -> "NoteKeeper":
         return self.memory.notes
+
+    @property
+    def runs(self) -> "RunKeeper":
+        return self.memory.runs
 
     @property
     def caller(self) -> Caller:
