@@ -50,7 +50,9 @@ from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.learn_mode import LearnMode
+from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
@@ -231,6 +233,8 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             domain_notes=domain_notes,
             notes=NoteKeeper(db, ports.clock, ports.ids, settings.notes),
             runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate),
+            profiles=ProfileKeeper(db, ports, settings.notes.multi_tenant_domains),
+            guidance=GuidanceKeeper(db, ports, settings.notes.multi_tenant_domains),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

@@ -9,6 +9,7 @@ from typing import Any
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.clock import Ports, system_ports
 from nova_mcp.facts.keeper import FactKeeper
+from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.notes.domain_keeper import DomainNotes
@@ -23,7 +24,9 @@ from nova_mcp.promotion.learning import Learning
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
+from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.learn_mode import LearnMode
+from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import Memory
@@ -86,6 +89,8 @@ async def tool_kit(
                 domain_notes=DomainNotes(db, ports, chosen.notes),
                 notes=NoteKeeper(db, ports.clock, ports.ids, chosen.notes),
                 runs=RunKeeper(db, ports, "block"),
+                profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
+                guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

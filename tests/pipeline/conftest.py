@@ -13,6 +13,7 @@ from nova_mcp.browser.target_journal import MemoryJournal
 from nova_mcp.clock import CallId, Ports
 from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.facts.policies import load_policies
+from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.notes.domain_keeper import DomainNotes
@@ -29,7 +30,9 @@ from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.learn_mode import LearnMode
+from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tasks.run_keeper import RunKeeper
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
 from nova_mcp.tools.context import Memory
@@ -129,6 +132,8 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     DomainNotes(db, ports, settings.notes),
                     NoteKeeper(db, clock, ports.ids, settings.notes),
                     runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate),
+                    profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
+                    guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

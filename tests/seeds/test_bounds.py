@@ -84,6 +84,20 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "tab_new": {},
     "tab_release": {},
     "tabs": {},
+    "task_guidance_log_add": {
+        "guidanceKind": "style",
+        "sourceKind": "user",
+        "payload": {"text": "Short."},
+        "profileId": "abc",
+    },
+    "task_guidance_logs": {},
+    "task_match": {"taskDescription": "xyz"},
+    "task_profile_get": {"profileId": "abc"},
+    "task_profile_upsert": {},
+    "task_profiles": {},
+    "task_promote_guidance": {"guidanceLogId": "0" * 32, "profileId": "abc"},
+    "task_promotion_candidates": {"profileId": "abc"},
+    "task_search": {"query": "x"},
     "telemetry_report": {"scope": "a.example", "phenomenonId": "p", "outcome": "success"},
     "tools_bundle": {},
     "type_selector": {"selector": "#name", "text": "x"},
@@ -116,6 +130,7 @@ VALUE_COMPANIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("goal_register", "close"): {"goalId": "g", "state": "failed"},
     ("goal_register", "annotate"): _ANNOTATE,
 }
+COMPANIONS[("task_promote_guidance", "decision")] = {"reason": "Not ours."}
 VALUE_COMPANIONS[("perceive_snapshot_query", "search")] = {"query": "x"}
 VALUE_COMPANIONS[("perceive_snapshot_query", "read_ref")] = {"ref": "e1"}
 REPLACES: dict[str, str] = {"ref": "selector"}
@@ -153,7 +168,7 @@ def call_with(spec: ToolSpec, name: str, value: Any) -> dict[str, Any]:
 
 
 def text_of(name: str, length: int) -> str:
-    return ("http://127.0.0.1/" + "x" * length)[:length] if name in ("url", "startUrl") else "x" * length
+    return ("http://127.0.0.1/" + "x" * length)[:length] if name in ("url", "startUrl", "targetUrl") else "x" * length
 
 
 def edges() -> Iterator[Any]:

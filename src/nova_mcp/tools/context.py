@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
+    from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
     from nova_mcp.tasks.learn_mode import LearnMode
+    from nova_mcp.tasks.profile_keeper import ProfileKeeper
     from nova_mcp.tasks.run_keeper import RunKeeper
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
@@ -135,6 +137,8 @@ class Memory:
     domain_notes: "DomainNotes"
     notes: "NoteKeeper"
     runs: "RunKeeper"
+    profiles: "ProfileKeeper"
+    guidance: "GuidanceKeeper"
 
 
 @dataclass(frozen=True, slots=True)
