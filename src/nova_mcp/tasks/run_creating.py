@@ -14,7 +14,7 @@ from nova_mcp.tasks.deciding import Refused, Wrong
 from nova_mcp.tasks.effective_context import EffectiveContext, Overrides, TooLarge, effective_context
 from nova_mcp.tasks.kinds import task_kind_policy
 from nova_mcp.tasks.model import TaskContent, TaskKind
-from nova_mcp.tasks.profile_store import Profile
+from nova_mcp.tasks.profile_rules import Profile
 from nova_mcp.tasks.run_store import Run, run_created_by, run_of
 from nova_mcp.tasks.run_writing import NewRun
 from nova_mcp.tasks.runs import Occasion, UnitEvidence, reused_event

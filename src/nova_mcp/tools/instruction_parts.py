@@ -1,18 +1,13 @@
 """The blocks that instructions are made of, as they go over the wire."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from nova_mcp.notes.domain_keeper import Quoted, QuotedNotes
-from nova_mcp.notes.domain_model import Enforcement, NoteScope
-from nova_mcp.notes.model import Source
 from nova_mcp.notes.playbook import SECTIONS
 from nova_mcp.tasks import evm
-from nova_mcp.tasks.instruction_text import Quote
 from nova_mcp.tasks.learn_mode import Activated
 from nova_mcp.tasks.learn_rules import DELIVERABLE, VERSION, ActivationRefusal, Floors
 from nova_mcp.tasks.learn_store import Activation
+from nova_mcp.tasks.model import ScanId
 from nova_mcp.tools.spec import Part
 
 # -- task mode
@@ -98,60 +93,6 @@ def progress_part(visits: list[Activation], floors: Floors, live: frozenset[str]
     )
 
 
-# -- notes
-
-
-class QuotedNotePart(Part):
-    key: str
-    rev: int
-    enforcement: Enforcement
-    source: Source
-    scope: NoteScope
-    text: str
-    truncated: bool
-    size: int
-
-
-class QuotedNotesPart(Part):
-    host: str
-    notes: list[QuotedNotePart]
-    omitted: int
-
-
-def notes_part(found: QuotedNotes) -> QuotedNotesPart:
-    return QuotedNotesPart(
-        host=found.host, notes=[_note(one) for one in (*found.enforced, *found.hints)], omitted=found.omitted
-    )
-
-
-def _note(one: Quoted) -> QuotedNotePart:
-    return QuotedNotePart(
-        key=one.note.key,
-        rev=one.note.rev,
-        enforcement=one.enforcement,
-        source=one.note.source,
-        scope=one.scope,
-        text=one.text,
-        truncated=one.truncated,
-        size=one.note.chars,
-    )
-
-
-def note_quotes(found: QuotedNotes) -> list[Quote]:
-    """Notes as the text quotes them; a playbook is named by its block alone."""
-    return [
-        Quote(
-            one.note.source,
-            f"site={one.note.domain} note={one.note.key} enforcement={one.enforcement}",
-            f"{one.text}…" if one.truncated else one.text,
-            f"site note {one.note.key}",
-            enforced=one.enforcement != "none",
-        )
-        for one in (*found.enforced, *found.hints)
-        if one.text
-    ]
-
-
 # -- knowledge
 
 
@@ -175,4 +116,4 @@ class OutputBudgetPart(Part):
 class CoverageContractPart(Part):
     instance_id: str
     remaining: int
-    recommended_scan_id: Literal["nova_full_page_text_v1", "nova_i18n_spellcheck_v1", "nova_structured_dom_v1"]
+    recommended_scan_id: ScanId

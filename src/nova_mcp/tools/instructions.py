@@ -10,7 +10,6 @@ from nova_mcp.browser.claims import Claim, Place
 from nova_mcp.browser.tab import Tab
 from nova_mcp.errors import InvalidParams, Precondition
 from nova_mcp.hosts import normalize_host
-from nova_mcp.notes.domain_keeper import QuotedNotes
 from nova_mcp.notes.domain_refusals import invalid_domain
 from nova_mcp.tasks.instruction_budget import ADDENDA_CHARS, Addenda, Detail, fit_addenda
 from nova_mcp.tasks.instruction_text import LearnBrief, Matter, Mode, Quote, Visit, fenced, instructions_text
@@ -19,21 +18,22 @@ from nova_mcp.tasks.learn_rules import learn_domain
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.instruction_knowledge import SiteKnowledge, services, site_knowledge
+from nova_mcp.tools.instruction_notes import OperatorNotePart, QuotedNotesPart, StoredNotes, stored_notes, tell
 from nova_mcp.tools.instruction_parts import (
     ActivationPart,
     CoverageContractPart,
     EvmPart,
     LearnPart,
     OutputBudgetPart,
-    QuotedNotesPart,
     ServicePart,
-    note_quotes,
-    notes_part,
     progress_part,
 )
+from nova_mcp.tools.instruction_tasks import OpenTasks, open_tasks
 from nova_mcp.tools.knowledge_advice import FrameworkHintPart, PksHealthWarningPart
+from nova_mcp.tools.memory_hints import BrowserMemoryPart
 from nova_mcp.tools.names import published_name
 from nova_mcp.tools.spec import RARE, Part, Result, TargetParams, tool
+from nova_mcp.tools.task_run_parts import EvidencePart, TaskAwareness
 from nova_mcp.urls import page_host
 
 CONTRACT_VERSION: Final = "v3"
@@ -82,12 +82,12 @@ class GetInstructionsResult(Result):
     instructions_text: str
     evm: EvmPart | None = None
     learn_mode: LearnPart | None = None
-    task_awareness: Part | None = None
-    evidence_summary: Part | None = None
+    task_awareness: TaskAwareness | None = None
+    evidence_summary: EvidencePart | None = None
     coverage_contract: CoverageContractPart | None = None
     domain_notes: QuotedNotesPart | None = None
-    operator_notes: Part | None = None
-    browser_memory: Part | None = None
+    operator_notes: list[OperatorNotePart] | None = None
+    browser_memory: BrowserMemoryPart | None = None
     framework_hints: list[FrameworkHintPart] | None = None
     service_discovery: list[ServicePart] | None = None
     pks_health_warnings: list[PksHealthWarningPart] | None = None
@@ -127,11 +127,13 @@ async def get_instructions(ctx: ToolContext, p: GetInstructionsParams) -> GetIns
     kept = {name: block for name, block in _blocks(gathered, learn).items() if name not in addenda.omitted}
     matter = Matter(
         detail=p.detail,
+        runs=gathered.tasks.runs,
+        coverage=gathered.tasks.coverage,
         learn=None if learn is None else learn.brief,
-        quotes=tuple(gathered.quotes(addenda.omitted)),
+        quotes=(*gathered.notes.quotes(addenda.omitted), *gathered.tasks.quotes()),
     )
     text = instructions_text(matter, published_name("nova.", ctx.settings.tool_names))
-    _tell(ctx, gathered.notes)
+    tell(ctx, gathered.notes)
     return _answer(p, host, text, kept, addenda).model_copy(update={"unquoted": _unquoted(matter.quotes, text)})
 
 
@@ -147,28 +149,20 @@ def _tab_host(tab: Tab | None) -> str | None:
 class _Gathered:
     """What is stored for this caller and site."""
 
-    notes: QuotedNotes | None
+    tasks: OpenTasks
+    notes: StoredNotes
     site: SiteKnowledge
     services: list[ServicePart]
 
-    def quotes(self, omitted: Sequence[str]) -> list[Quote]:
-        return [] if self.notes is None else note_quotes(self.notes)
-
 
 async def _gathered(ctx: ToolContext, p: GetInstructionsParams, host: str | None) -> _Gathered:
-    notes = None if host is None else await ctx.domain_notes.for_instructions(ctx.caller.principal, host)
-    return _Gathered(notes, await site_knowledge(ctx, host), await services(ctx, p.task_keywords))
-
-
-def _tell(ctx: ToolContext, notes: QuotedNotes | None) -> None:
-    """Notes that stand in full in this answer have reached the caller."""
-    if notes is None:
-        return
-    keeper, owner = ctx.domain_notes, ctx.caller.owner
-    ctx.evidence.told.append(lambda: keeper.told_instructions(owner, notes))
-    also = keeper.delivering([one.note for one in (*notes.enforced, *notes.hints) if not one.truncated])
-    if also is not None:
-        ctx.evidence.also.append(also)
+    keywords = p.task_keywords
+    return _Gathered(
+        await open_tasks(ctx, keywords, host),
+        await stored_notes(ctx, host, keywords),
+        await site_knowledge(ctx, host),
+        await services(ctx, keywords),
+    )
 
 
 # -- Learn Mode
@@ -242,7 +236,12 @@ def _blocks(gathered: _Gathered, learn: _Learning | None) -> dict[str, Any]:
     return {
         "evm": EvmPart() if learn is None else None,
         "learnMode": None if learn is None else learn.part,
-        "domainNotes": None if gathered.notes is None else notes_part(gathered.notes),
+        "taskAwareness": gathered.tasks.awareness,
+        "evidenceSummary": gathered.tasks.evidence,
+        "coverageContract": gathered.tasks.contract,
+        "domainNotes": gathered.notes.site_part,
+        "operatorNotes": gathered.notes.operator_part,
+        "browserMemory": gathered.notes.memory_part,
         "frameworkHints": list(gathered.site.frameworks) or None,
         "serviceDiscovery": gathered.services or None,
         "pksHealthWarnings": list(gathered.site.warnings) or None,
