@@ -115,6 +115,16 @@ class InvalidParams(NovaError):
         | {"unknown_check", "note_required", "illegal_discovery_transition"}
         | {"invalid_domain", "notes.secret_like", "note_too_long", "host_mismatch", "no_target"}
         | {"notes.secret_like", "invalid_domain", "domain_required", "filter_required", "conflicting_arguments"}
+        | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit", "conflicting_alias"}
+        | {"claim.finalization_token_required", "learn.coverage_reason_required"}
+        | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
+        | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
+        | {"invalid_domain", "notes.secret_like", "note_too_long", "host_mismatch", "no_target"}
+        | {"domain_required", "filter_required"}
+        | {"invalid_completion_condition", "expected_content_rev_required", "context_required"}
+        | {"conflicting_arguments", "override_forbidden", "invalid_unit_source", "invalid_unit_locator"}
+        | {"event_id_reused", "empty_update", "unknown_unit", "illegal_unit_transition", "reason_required"}
+        | {"unknown_check", "note_required", "illegal_discovery_transition"}
     )
 
     def __init__(
@@ -145,6 +155,7 @@ class NotFound(NovaError):
         | {"task.profile_not_found", "task.instance_not_found", "task.guidance_not_found"}
         | {"domain_note.not_found"}
         | {"operator_notes.not_found"}
+        | {"task.profile_not_found", "task.instance_not_found", "task.guidance_not_found"}
     )
 
 
@@ -245,7 +256,6 @@ class PolicyDenied(NovaError):
             "blockers.needs_human",
             "blockers.repeat_suppressed",
             "pks.builtin_platform",
-            "notes.user_owned",
         }
         | {"browser_memory.disabled", "browser_memory.domain_excluded", "notes.user_owned"}
     )

@@ -20,6 +20,7 @@ PUBLISHED: dict[int | None, str] = {
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required unknown_scan
         invalid_domain notes.secret_like note_too_long host_mismatch no_target
         notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
+        invalid_completion_condition expected_content_rev_required context_required
     """,
     -32004: """
         tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document
@@ -29,6 +30,7 @@ PUBLISHED: dict[int | None, str] = {
         task.profile_not_found task.instance_not_found task.guidance_not_found
         domain_note.not_found
         operator_notes.not_found
+        task.profile_not_found task.instance_not_found task.guidance_not_found
     """,
     -32003: """
         tab.active_ambiguous selector.ambiguous ref.ambiguous ref.identity_changed action.obstructed action.disabled

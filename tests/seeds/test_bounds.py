@@ -33,6 +33,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "extract_table": {},
     "file_upload": {"selector": "#file", "paths": ["a.txt"]},
     "forward": {},
+    "get_instructions": {},
     "goal_register": {"op": "query"},
     "guarded_login": {},
     "guarded_send_message": {"text": "x"},

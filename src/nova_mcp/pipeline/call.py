@@ -11,7 +11,7 @@ import anyio
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.browser.targets import SANDBOX_ID, Tab
 from nova_mcp.clock import Ports
-from nova_mcp.errors import InvalidParams, NotFound, NovaError, UnknownTool
+from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, UnknownTool
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Flag, ServerId
 from nova_mcp.observation.recorder import Recorder
 from nova_mcp.pipeline.admission import Admission
@@ -89,7 +89,7 @@ class Pipeline:
         self._open_names = parts.catalogue.open_arguments()
         self._loops = Loops(parts.ports.clock)
         self._lessons = Lessons(parts.memory.learning, parts.browser, keep_raw_urls=parts.settings.keep_raw_urls)
-        self._sites = SiteNotes(parts.memory.domain_notes)
+        self._sites = SiteNotes(parts.memory.notes.sites)
         self.running = Running()
         self.passes = Passes(parts.memory.learning, parts.ports.clock, self.run)
 
@@ -211,7 +211,7 @@ class Pipeline:
         targets = self._parts.browser.targets
         try:
             tab = await targets.resolve(envelope.caller, params.target_id, request.connection)
-        except (NotFound, InvalidParams) as missing:
+        except (NotFound, InvalidParams, Precondition) as missing:
             if tolerated(spec, missing):
                 return
             raise
@@ -395,7 +395,7 @@ class Pipeline:
             return
         parts = self._parts
         record = envelope.close(outcome, parts.ports.clock.monotonic_ms(), keep_raw_urls=parts.settings.keep_raw_urls)
-        record = replace(record, instance_id=await parts.memory.runs.label_of(record))
+        record = replace(record, instance_id=await parts.memory.tasks.runs.label_of(record))
         # Set before the write: a cancellation that arrives while the shielded write runs must not record twice.
         envelope.recorded = True
         try:

@@ -14,6 +14,7 @@ from nova_mcp.browser.perceive_report import MAX_URL, PerceiveMode, PerceiveRepo
 from nova_mcp.browser.perception import PerceiveRequest
 from nova_mcp.browser.perception import perceive as look
 from nova_mcp.browser.tab import Tab
+from nova_mcp.journal.observing import digest
 from nova_mcp.observation.model import Signals
 from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
@@ -141,8 +142,9 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     taken = (estimate_tokens(advice.lines) + 1 if advice.lines else 0) + advice.doubt_room + advice.knowledge.room
     report, held = await _looked(ctx, _request(p, p.max_tokens - ctx.call.reserved_tokens - taken), advice.knowledge)
     ctx.evidence.flags |= {"dom_exposed", "content_exposed"} if p.mode != "state" else {"dom_exposed"}
+    ctx.evidence.signals = Signals(dialogs=tuple(digest("dialog", line)[:16] for line in report.dialogs))
     if p.scope is None and report.structure_hash:
-        ctx.evidence.signals = Signals(structure=report.structure_hash)
+        ctx.evidence.signals = replace(ctx.evidence.signals, structure=report.structure_hash)
         tab.structure = report.page_epoch, report.structure_hash
     if report.auth is not None:
         tab.login_wall_epoch = report.page_epoch if report.auth.login_wall_visible else None
