@@ -428,7 +428,7 @@ async def test_closing_a_tab_forgets_what_was_acknowledged_there(server: Server,
     await place.click("#go")
     await ack(place)
     assert (await place.click("#go"))["ok"]
-    kept = server.nova._parts.memory.domain_notes.deliveries
+    kept = server.nova._parts.memory.notes.sites.deliveries
     assert place.tab in kept._targets
     await server.call("tab_close", targetId=place.tab)
     assert place.tab not in kept._targets
@@ -495,7 +495,7 @@ async def test_a_playbook_can_be_read_by_address(place: Place) -> None:
 
 
 async def test_instructions_quote_enforced_notes_in_full_and_ten_hints(server: Server, place: Place) -> None:
-    keeper = server.nova._parts.memory.domain_notes
+    keeper = server.nova._parts.memory.notes.sites
     assert await keeper.for_instructions("local", host(place)) is None
     await note(place, "STOP", value="x" * 2000, enforcement="block")
     await note(place, "SOFT", value="y" * 2000, enforcement="warn")

@@ -11,7 +11,7 @@ import anyio
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.browser.targets import SANDBOX_ID, Tab
 from nova_mcp.clock import Ports
-from nova_mcp.errors import InvalidParams, NotFound, NovaError, UnknownTool
+from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, UnknownTool
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Flag, ServerId
 from nova_mcp.observation.recorder import Recorder
 from nova_mcp.pipeline.admission import Admission
@@ -33,6 +33,7 @@ from nova_mcp.pipeline.endings import (
 )
 from nova_mcp.pipeline.envelope import Envelope, page_state
 from nova_mcp.pipeline.gates import Admitted, Notice, Refused, admit, reclaimed, shadow_gate
+from nova_mcp.pipeline.hints import with_hints
 from nova_mcp.pipeline.lessons import NO_LESSON, Lesson, Lessons, with_lessons
 from nova_mcp.pipeline.loops import Attempt, Loops, attempt_of
 from nova_mcp.pipeline.model import Answer, CallRequest, Within
@@ -88,7 +89,7 @@ class Pipeline:
         self._open_names = parts.catalogue.open_arguments()
         self._loops = Loops(parts.ports.clock)
         self._lessons = Lessons(parts.memory.learning, parts.browser, keep_raw_urls=parts.settings.keep_raw_urls)
-        self._sites = SiteNotes(parts.memory.domain_notes)
+        self._sites = SiteNotes(parts.memory.notes.sites)
         self.running = Running()
         self.passes = Passes(parts.memory.learning, parts.ports.clock, self.run)
 
@@ -210,7 +211,7 @@ class Pipeline:
         targets = self._parts.browser.targets
         try:
             tab = await targets.resolve(envelope.caller, params.target_id, request.connection)
-        except (NotFound, InvalidParams) as missing:
+        except (NotFound, InvalidParams, Precondition) as missing:
             if tolerated(spec, missing):
                 return
             raise
@@ -244,6 +245,7 @@ class Pipeline:
         gates: Collection[GateId],
     ) -> tuple[Notice, ...]:
         parts, tab = self._parts, envelope.evidence.tab
+        envelope.began_on = None if tab is None else tab.url
         envelope.before = page_state(tab, keep_raw_urls=parts.settings.keep_raw_urls, redactor=parts.secrets.redactor)
         facts = parts.admission.facts(spec, params, envelope.caller, tab, request.connection)
         if tab is not None:
@@ -371,6 +373,7 @@ class Pipeline:
         if not envelope.is_step:
             answer = with_site_warning(answer, envelope.warned)
         answer = with_lessons(answer, lesson, envelope.evidence.learned, parts.settings.tool_names)
+        answer = with_hints(answer, envelope.evidence.signals.hints, parts.settings.tool_names)
         parts.browser.claims.told(envelope.caller.owner, envelope.words)
         return redacted_answer(answer, parts.secrets.redactor)
 
@@ -392,6 +395,7 @@ class Pipeline:
             return
         parts = self._parts
         record = envelope.close(outcome, parts.ports.clock.monotonic_ms(), keep_raw_urls=parts.settings.keep_raw_urls)
+        record = replace(record, instance_id=await parts.memory.tasks.runs.label_of(record))
         # Set before the write: a cancellation that arrives while the shielded write runs must not record twice.
         envelope.recorded = True
         try:

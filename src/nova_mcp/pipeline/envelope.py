@@ -17,6 +17,7 @@ from nova_mcp.observation.model import (
     PageState,
     Touched,
 )
+from nova_mcp.pipeline.sighting import sight_of
 from nova_mcp.redaction import redact_arguments, redact_selector
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.tools.context import Evidence
@@ -40,6 +41,8 @@ class Envelope:
     spec: ToolSpec | None = None
     via: str | None = None
     before: PageState = field(default_factory=PageState)
+    # The whole address that the call began on; no record keeps it.
+    began_on: str | None = None
     gate_id: str | None = None
     # A gate that would have stopped the call if it were not being tried out.
     shadow_gate: str | None = None
@@ -93,7 +96,12 @@ class Envelope:
             ),
             arguments=self._redacted(keep_raw_urls=keep_raw_urls),
             closes=evidence.closes,
-            signals=replace(evidence.signals, scripted=self._scripted(after), refused=self.refused),
+            signals=replace(
+                evidence.signals,
+                scripted=self._scripted(after),
+                refused=self.refused,
+                sight=sight_of(evidence.tab, self.before, self.began_on, self.redactor),
+            ),
         )
 
     def intent(self, intent_id: str, now_ms: int, *, keep_raw_urls: bool) -> CallRecord:

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from nova_mcp.journal.keeper import Journal
     from nova_mcp.journal.statistician import Statistician
     from nova_mcp.notes.domain_keeper import DomainNotes
+    from nova_mcp.notes.keeper import NoteKeeper
+    from nova_mcp.notes.note_memory import NoteMemory
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
+    from nova_mcp.tasks.task_memory import TaskMemory
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
     from nova_mcp.verification.verifier import Verifier
@@ -128,7 +131,8 @@ class Memory:
     statistician: "Statistician"
     facts: "FactKeeper"
     learning: "Learning"
-    domain_notes: "DomainNotes"
+    tasks: "TaskMemory"
+    notes: "NoteMemory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +161,16 @@ class ToolContext:
         return self.memory.learning
 
     @property
+    def tasks(self) -> "TaskMemory":
+        return self.memory.tasks
+
+    @property
+    def notes(self) -> "NoteKeeper":
+        return self.memory.notes.kept
+
+    @property
     def domain_notes(self) -> "DomainNotes":
-        return self.memory.domain_notes
+        return self.memory.notes.sites
 
     @property
     def caller(self) -> Caller:

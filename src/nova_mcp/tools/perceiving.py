@@ -14,6 +14,7 @@ from nova_mcp.browser.perceive_report import MAX_URL, PerceiveMode, PerceiveRepo
 from nova_mcp.browser.perception import PerceiveRequest
 from nova_mcp.browser.perception import perceive as look
 from nova_mcp.browser.tab import Tab
+from nova_mcp.journal.observing import digest
 from nova_mcp.observation.model import Signals
 from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
@@ -30,6 +31,7 @@ from nova_mcp.tools.knowledge_advice import (
     ToldKnowledge,
     knowledge_hints,
 )
+from nova_mcp.tools.memory_hints import BrowserMemoryPart, ToldMemory, memory_hints
 from nova_mcp.tools.note_hints import (
     DomainNotesPart,
     NoteHints,
@@ -91,6 +93,7 @@ class PerceiveResult(PageResult):
     pks_advice: list[PksAdvicePart] = maybe([])
     pks_health_warnings: list[PksHealthWarningPart] = maybe([])
     framework_hints: list[FrameworkHintPart] = maybe([])
+    browser_memory: BrowserMemoryPart | None = maybe()
     advisory_omitted: list[str] = maybe([])
     warnings: list[str] = maybe([])
     ready_state: str | None = maybe()
@@ -139,8 +142,9 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     taken = (estimate_tokens(advice.lines) + 1 if advice.lines else 0) + advice.doubt_room + advice.knowledge.room
     report, held = await _looked(ctx, _request(p, p.max_tokens - ctx.call.reserved_tokens - taken), advice.knowledge)
     ctx.evidence.flags |= {"dom_exposed", "content_exposed"} if p.mode != "state" else {"dom_exposed"}
+    ctx.evidence.signals = Signals(dialogs=tuple(digest("dialog", line)[:16] for line in report.dialogs))
     if p.scope is None and report.structure_hash:
-        ctx.evidence.signals = Signals(structure=report.structure_hash)
+        ctx.evidence.signals = replace(ctx.evidence.signals, structure=report.structure_hash)
         tab.structure = report.page_epoch, report.structure_hash
     if report.auth is not None:
         tab.login_wall_epoch = report.page_epoch if report.auth.login_wall_visible else None
@@ -153,7 +157,8 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     if advice.hints.advice is not None:
         ctx.facts.told(advice.hints.advice)
     known = advice.knowledge.told(ctx, held)
-    advice = replace(advice, doubts=tuple(advice.hints.doubts(sighted)), known=known)
+    memory = advice.memory.settled(ctx)
+    advice = replace(advice, doubts=tuple(advice.hints.doubts(sighted)), known=known, memory=memory)
     seen = _with_advice(_perceived(tab, report), advice, taken)
     if seen.budget is not None and ctx.call.reserved_tokens:
         asked = seen.budget.max_tokens + ctx.call.reserved_tokens
@@ -182,12 +187,13 @@ async def _looked(
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """What other parts of Nova say in this answer: the goal, the hint about live facts, what is known of the site."""
+    """What other parts of Nova say in this answer: the goal, live facts, what is remembered and known of the site."""
 
     goal: GoalContextPart | None
     goal_line: str
     notes: NoteHints | None
     hints: ToldHints
+    memory: ToldMemory
     knowledge: KnowledgeHints
     doubts: tuple[str, ...] = ()
     doubt_room: int = 0
@@ -198,12 +204,12 @@ class _Advice:
         told = self.doubts and self.doubt_room
         doubt = fit_tokens(f"ok: {' '.join(self.doubts)}", self.doubt_room - 1) if told else ""
         notes = () if self.notes is None else self.notes.lines
-        told_all = (self.goal_line, *notes, self.hints.line, doubt, self.known.lines)
+        told_all = (self.goal_line, *notes, self.hints.line, doubt, self.memory.line, self.known.lines)
         return "\n".join(line for line in told_all if line)
 
     @property
     def omitted(self) -> list[str]:
-        return [*note_omissions(self.notes), *self.hints.omitted, *self.known.omitted]
+        return [*note_omissions(self.notes), *self.hints.omitted, *self.memory.omitted, *self.known.omitted]
 
 
 async def _advice(ctx: ToolContext, p: PerceiveParams) -> _Advice:
@@ -223,7 +229,9 @@ async def _advice(ctx: ToolContext, p: PerceiveParams) -> _Advice:
         before = notes.tokens
         notes.tell_hints(room)
         room -= notes.tokens - before
-    return _Advice(goal, line, notes, hints, await knowledge_hints(ctx, max(0, room)), doubt_room=doubts)
+    memory = await memory_hints(ctx, max(0, room - 1))
+    room -= estimate_tokens(memory.line) + 1 if memory.line else 0
+    return _Advice(goal, line, notes, hints, memory, await knowledge_hints(ctx, max(0, room)), doubt_room=doubts)
 
 
 def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
@@ -246,6 +254,7 @@ def _with_advice(seen: PerceiveResult, advice: _Advice, taken: int) -> PerceiveR
             "domain_notes": None if advice.notes is None else advice.notes.part(),
             "ok_hints": advice.hints.part,
             "advisory_omitted": advice.omitted,
+            "browser_memory": advice.memory.part,
             "warnings": list(advice.doubts),
             **advice.known.fields(),
         }

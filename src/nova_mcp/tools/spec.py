@@ -32,9 +32,9 @@ GateId = Literal[
     "safety.perceive_first",
     "safety.overlay_detected",
 ]
-# `optional` tolerates that there is no tab yet, `departed` that the named one is already gone; for `place` a sandbox id
-# means the sandbox itself, where it otherwise means a tab in it.
-TargetUse = Literal["none", "optional", "departed", "place", "required"]
+# `optional` tolerates that there is no tab yet, `context` also that nobody can say which one is meant, `departed` that
+# the named one is gone already; for `place` a sandbox id means the sandbox itself, otherwise it means a tab in it.
+TargetUse = Literal["none", "optional", "context", "departed", "place", "required"]
 # `turn` keeps other changes away between the steps of one call, while the steps lock the tab themselves.
 LockUse = Literal["none", "shared", "exclusive", "turn"]
 

@@ -1,0 +1,216 @@
+"""Which profile a described task is: scores, what is accepted and why something is not; pure."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from nova_mcp.tasks.model import TaskContent
+from nova_mcp.tasks.terms import index_terms, likeness, tokens
+from nova_mcp.tasks.words import LIGHT_WORDS
+
+Rejection = Literal["domain_mismatch", "platform_mismatch", "weak_text", "below_threshold"]
+
+THRESHOLD: Final = 0.60
+LEAST_TEXT: Final = 0.45
+LEAST_LISTED: Final = 0.30
+MOST_MATCHES: Final = 3
+# Found by their rarest terms, so many profiles of each: work stays the same however many profiles there are.
+QUERY_TERMS: Final = 8
+PROFILES_PER_TERM: Final = 500
+# Of those found, so many are judged: the ones under the most, and the rarest, of the terms.
+MOST_JUDGED: Final = 500
+
+_TEXT_WEIGHT, _DOMAIN_WEIGHT, _PLATFORM_WEIGHT = 0.70, 0.20, 0.10
+_NAME, _GOAL, _TYPE, _GUIDANCE = 1.0, 0.9, 0.8, 0.6
+_LIGHT: Final = 0.3
+_SAME_SITE: Final = 0.8
+# Sums of fractions miss a threshold by less than this.
+_DIGITS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for; `site` is the registrable domain of the host."""
+
+    tokens: tuple[str, ...]
+    domain: str | None = None
+    site: str | None = None
+    platform: str | None = None
+    task_type: str | None = None
+
+    @property
+    def terms(self) -> frozenset[str]:
+        return index_terms(self.tokens)
+
+
+def query_of(
+    text: str,
+    *,
+    domain: str | None = None,
+    site: str | None = None,
+    platform: str | None = None,
+    task_type: str | None = None,
+) -> Query:
+    return Query(tokens(text, domain), domain, site, None if platform is None else platform.casefold(), task_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A profile as far as matching is concerned: what each of its words is worth, and where it belongs."""
+
+    profile_id: str
+    credits: Mapping[str, float]
+    domain: str | None = None
+    site: str | None = None
+    platform: str | None = None
+    confidence: float = 0.5
+    usage: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The parts of a score; None is a part that does not apply."""
+
+    text: float
+    domain: float | None
+    platform: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    candidate: Candidate
+    score: float
+    parts: Breakdown
+    rejected_because: Rejection | None
+
+    @property
+    def accepted(self) -> bool:
+        return self.rejected_because is None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A term of the query, in how many profiles it stands, and the ones that were looked up."""
+
+    term: str
+    profiles: int
+    found: Sequence[str]
+
+
+def worth_judging(hits: Sequence[Hit], most: int = MOST_JUDGED) -> list[str]:
+    """The profiles to hold the query against: those that several rare terms speak for first."""
+    weights: dict[str, float] = {}
+    for hit in hits:
+        for profile_id in hit.found:
+            weights[profile_id] = weights.get(profile_id, 0.0) + 1 / (1 + math.log1p(hit.profiles))
+    # Sorting keeps the order of what weighs the same: own site first, then newest.
+    return sorted(weights, key=lambda one: -weights[one])[:most]
+
+
+def credits_of(content: TaskContent) -> dict[str, float]:
+    """What a word of a profile is worth: as much as in the field where it counts most."""
+    found: dict[str, float] = {}
+    fields = (
+        (_GUIDANCE, " \n".join(one.text for one in content.stable_guidance)),
+        (_TYPE, content.task_type),
+        (_GOAL, content.goal),
+        (_NAME, content.display_name),
+    )
+    for credit, text in fields:
+        found |= dict.fromkeys(tokens(text), credit)
+    return found
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One query against many profiles; words met before are not compared again."""
+
+    query: Query
+    _alike: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def text(self, worth: Mapping[str, float]) -> tuple[float, bool]:
+        """The share of the query's weight that the profile covers, and whether a word that tells something is in it."""
+        total = gained = 0.0
+        telling = False
+        for token in self.query.tokens:
+            light = token in LIGHT_WORDS
+            weight, credit = (_LIGHT if light else 1.0), self._credit(token, worth)
+            total += weight
+            gained += weight * credit
+            telling = telling or (credit > 0 and not light)
+        return (gained / total if total else 0.0), telling
+
+    def _credit(self, token: str, worth: Mapping[str, float]) -> float:
+        best = worth.get(token, 0.0)
+        alike = self._alike.setdefault(token, {})
+        for word, credit in worth.items():
+            if credit <= best:
+                continue
+            found = alike.get(word)
+            if found is None:
+                found = alike[word] = likeness(token, word)
+            if found:
+                best = max(best, credit * found)
+        return best
+
+
+def match_profiles(query: Query, candidates: Iterable[Candidate]) -> list[Match]:
+    """Every candidate judged, best first; a profile that shares no word with the query is left out."""
+    reading = _Reading(query)
+    found = [_judged(query, reading, one) for one in candidates]
+    return sorted(
+        (one for one in found if one.parts.text > 0),
+        key=lambda one: (-one.score, -one.candidate.confidence, -one.candidate.usage, one.candidate.profile_id),
+    )
+
+
+def best_of(matches: Iterable[Match]) -> Match | None:
+    return next((one for one in matches if one.accepted), None)
+
+
+def shown_of(matches: list[Match]) -> list[Match]:
+    """The few that are told; the one that is accepted is always among them."""
+    top, best = matches[:MOST_MATCHES], best_of(matches)
+    return top if best is None or best in top else [*top[:-1], best]
+
+
+def _judged(query: Query, reading: _Reading, one: Candidate) -> Match:
+    text, telling = reading.text(one.credits)
+    parts = Breakdown(round(text, _DIGITS), _domain_part(query, one), _platform_part(query, one))
+    weighed = [
+        (weight, part)
+        for weight, part in (
+            (_TEXT_WEIGHT, parts.text),
+            (_DOMAIN_WEIGHT, parts.domain),
+            (_PLATFORM_WEIGHT, parts.platform),
+        )
+        if part is not None
+    ]
+    score = sum(weight * part for weight, part in weighed) / sum(weight for weight, _ in weighed)
+    score = round(min(1.0, max(0.0, score)), _DIGITS)
+    return Match(one, score, parts, _rejection(score, parts, telling=telling))
+
+
+def _domain_part(query: Query, one: Candidate) -> float | None:
+    if query.domain is None or one.domain is None:
+        return None
+    if query.domain == one.domain:
+        return 1.0
+    return _SAME_SITE if query.site is not None and query.site == one.site else 0.0
+
+
+def _platform_part(query: Query, one: Candidate) -> float | None:
+    if query.platform is None or one.platform is None:
+        return None
+    return 1.0 if query.platform == one.platform.casefold() else 0.0
+
+
+def _rejection(score: float, parts: Breakdown, *, telling: bool) -> Rejection | None:
+    if parts.domain == 0:
+        return "domain_mismatch"
+    if parts.platform == 0:
+        return "platform_mismatch"
+    if parts.text < LEAST_TEXT or not telling:
+        return "weak_text"
+    return "below_threshold" if score < THRESHOLD else None
