@@ -13,14 +13,14 @@ def utf16(text: str, place: int) -> int:
     return len(text[:place].encode("utf-16-le", "surrogatepass")) // 2
 
 
-def hits(pattern: "re.Pattern[str]", texts: list[str], most: int) -> list[list[int]]:
+def hits(pattern: "re.Pattern[str]", texts: list[str], most: int, *, empty_too: bool = False) -> list[list[int]]:
     """Where the pattern matches something: text, start and end."""
     found: list[list[int]] = []
     for number, text in enumerate(texts):
         narrow = text.isascii() or max(text) <= "\uffff"
         for match in pattern.finditer(text):
             start, end = match.span()
-            if start == end:
+            if start == end and not empty_too:
                 continue
             found.append([number, start, end] if narrow else [number, utf16(text, start), utf16(text, end)])
             if len(found) >= most:
@@ -44,7 +44,8 @@ def main() -> None:
     sys.stdout.flush()
     try:
         pattern = re.compile(order["pattern"], re.MULTILINE | (0 if order["caseSensitive"] else re.IGNORECASE))
-        answer: dict[str, object] = {"hits": hits(pattern, order["texts"], order["most"])}
+        found = hits(pattern, order["texts"], order["most"], empty_too=order["emptyToo"])
+        answer: dict[str, object] = {"hits": found}
     except (re.error, RecursionError, OverflowError) as error:
         answer = {"error": str(error)[:200]}
     sys.stdout.write(json.dumps(answer) + "\n")

@@ -50,6 +50,8 @@ PatternResult: TypeAlias = tuple[Hit, ...] | BadPattern | TimedOut
 class Pattern:
     text: str
     case_sensitive: bool = False
+    # Whether a match of nothing counts as one.
+    empty_too: bool = False
 
 
 def too_slow(*, host_busy: bool) -> Precondition:
@@ -63,18 +65,19 @@ def too_slow(*, host_busy: bool) -> Precondition:
     )
 
 
-async def try_pattern(pattern: Pattern, texts: Sequence[str], most: int) -> PatternResult:
+async def try_pattern(pattern: Pattern, texts: Sequence[str], most: int, limit_s: float = KILL_S) -> PatternResult:
     """Where a pattern matches, at most so often; never longer than the limit."""
     order: Json = {
         "pattern": pattern.text,
         "caseSensitive": pattern.case_sensitive,
+        "emptyToo": pattern.empty_too,
         "texts": list(texts),
         "most": most,
     }
     command = [sys.executable, "-I", "-S", str(WORKER)]
     process = await anyio.open_process(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
     try:
-        return await _answered(process, json.dumps(order).encode() + b"\n")
+        return await _answered(process, json.dumps(order).encode() + b"\n", limit_s)
     finally:
         with anyio.CancelScope(shield=True):
             if process.returncode is None:
@@ -82,7 +85,7 @@ async def try_pattern(pattern: Pattern, texts: Sequence[str], most: int) -> Patt
             await process.aclose()
 
 
-async def _answered(process: Process, order: bytes) -> PatternResult:
+async def _answered(process: Process, order: bytes, limit_s: float) -> PatternResult:
     if process.stdin is None or process.stdout is None:
         raise AssertionError("the process was opened with pipes")
     lines = BufferedByteReceiveStream(process.stdout)
@@ -90,7 +93,7 @@ async def _answered(process: Process, order: bytes) -> PatternResult:
         with anyio.fail_after(START_S):
             await process.stdin.send(order)
             await lines.receive_until(b"\n", 100)
-        with anyio.fail_after(KILL_S):
+        with anyio.fail_after(limit_s):
             told = json.loads(await lines.receive_until(b"\n", LINE_BYTES))
     except (TimeoutError, anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
         return TimedOut()

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from nova_mcp.observation.model import (
     ServerId,
     Touched,
 )
+from nova_mcp.observation.sights import STILL, PageLife
 
 BODY_VERSION = 1
 HASH_SIZE = 32
@@ -228,14 +229,6 @@ class VisitCall:
 
 
 @dataclass(frozen=True, slots=True)
-class PageLife:
-    """Signs of life of one target apart from calls: page activity, and moments its page was left or closed."""
-
-    active_at_ms: tuple[int, ...] = ()
-    left_at_ms: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class VisitWindow:
     """Consecutive calls on one target, one URL and one claim."""
 
@@ -250,9 +243,6 @@ class VisitWindow:
     flags: frozenset[Flag]
 
 
-_STILL = PageLife()
-
-
 def visit_windows(
     calls: Iterable[VisitCall], now_ms: int, life: Mapping[str, PageLife] | None = None
 ) -> tuple[VisitWindow, ...]:
@@ -262,7 +252,7 @@ def visit_windows(
         by_target.setdefault(call.target_id, []).append(call)
     windows: list[VisitWindow] = []
     for target_id, ordered in by_target.items():
-        page = (life or {}).get(target_id, _STILL)
+        page = (life or {}).get(target_id, STILL)
         groups = _consecutive(ordered, page)
         for group, following in zip(groups, [*groups[1:], None], strict=True):
             next_start = following[0].started_at_ms if following else now_ms
@@ -278,7 +268,7 @@ def _consecutive(ordered: Sequence[VisitCall], page: PageLife) -> list[list[Visi
         if (
             previous is not None
             and (call.url, call.task_id) == (previous.url, previous.task_id)
-            and not _silent(last_sign, call.started_at_ms, page.active_at_ms)
+            and not is_silent(last_sign, call.started_at_ms, page.active_at_ms)
         ):
             groups[-1].append(call)
             last_sign = max(last_sign, call.ended_at_ms)
@@ -288,7 +278,8 @@ def _consecutive(ordered: Sequence[VisitCall], page: PageLife) -> list[list[Visi
     return groups
 
 
-def _silent(since_ms: int, until_ms: int, active_at_ms: Sequence[int]) -> bool:
+def is_silent(since_ms: int, until_ms: int, active_at_ms: Sequence[int]) -> bool:
+    """Whether nothing stirred for longer than a visit lasts."""
     signs = sorted(at for at in active_at_ms if since_ms < at < until_ms)
     return any(
         later - earlier > SILENCE_MS for earlier, later in zip([since_ms, *signs], [*signs, until_ms], strict=True)
@@ -336,12 +327,16 @@ class RetentionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """State of claims and runs (by task or instance id), and the calls that something alive refers to."""
+    """State of claims and runs (by task or instance id), and the calls that something alive refers to.
+
+    `members` are those who work on open runs, by principal and agent: since when what they do belongs to one.
+    """
 
     open: frozenset[str] = frozenset()
     ended: frozenset[str] = frozenset()
     with_gaps: frozenset[str] = frozenset()
     referenced: frozenset[str] = frozenset()
+    members: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +349,7 @@ class RetentionSubject:
     task_id: str | None = None
     instance_id: str | None = None
     open_intent: bool = False
+    owner: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,12 +366,17 @@ _NO_HOLDS: Holds = Holds()
 Retention = KeepBody | EraseBody
 
 
+def _of_member(subject: RetentionSubject, holds: Holds) -> bool:
+    since = None if subject.owner is None else holds.members.get(subject.owner)
+    return since is not None and subject.at_ms >= since
+
+
 def retention(subject: RetentionSubject, now_ms: int, policy: RetentionPolicy, holds: Holds = _NO_HOLDS) -> Retention:
     """Whether a body may go; a doubt (unknown claim or run) gets the longer period."""
     groups = {group for group in (subject.task_id, subject.instance_id) if group is not None}
     if subject.open_intent:
         return KeepBody("open_intent")
-    if groups & holds.open:
+    if groups & holds.open or _of_member(subject, holds):
         return KeepBody("open_run")
     if subject.call_id in holds.referenced:
         return KeepBody("referenced")

@@ -86,9 +86,9 @@ task_instance = Table(
     Column("coverage_mode", Text, nullable=False),
     Column("resume_state", Text, nullable=False),
     Column("checks_state", Text, nullable=False),
-    # Counted as units move, so that an answer never counts thousands of rows.
-    Column("counts", Text, nullable=False),
     Column("units", Integer, nullable=False),
+    # How the run stood at revision 0, with what seeding left out: what its events are added to.
+    Column("beginning", Text, nullable=False),
     # A ledger write of a member failed while the run was open.
     Column("ledger_gap", Boolean, nullable=False),
     Column("evidence_snapshot", Text),
@@ -99,8 +99,9 @@ task_instance = Table(
     Column("started_at_ms", BigInteger, nullable=False),
     Column("last_activity_at_ms", BigInteger, nullable=False),
     Column("ended_at_ms", BigInteger),
+    UniqueConstraint("principal", "created_by", "create_event_id"),
     Index(None, "principal", "status", "last_activity_at_ms"),
-    Index(None, "principal", "created_by", "create_event_id"),
+    Index(None, "status", "last_activity_at_ms"),
     Index(None, "principal", "profile_id", "ended_at_ms"),
     Index(None, "ended_at_ms"),
 )
@@ -114,6 +115,8 @@ task_instance_member = Table(
     Column("joined_at_ms", BigInteger, nullable=False),
     # Set with the end of the run, so that a member's open runs are found by one index.
     Column("ended_at_ms", BigInteger),
+    # A scan is recommended once.
+    Column("scan_hinted_at_ms", BigInteger),
     Index(None, "principal", "agent_id", "ended_at_ms"),
     sqlite_with_rowid=False,
 )
@@ -212,32 +215,47 @@ task_guidance_occurrence = Table(
 
 # -- what was seen
 
-# One row per stay of an agent on one document; the newest of a target is the one that may still grow.
+# One row per stay of an agent on one page of a target; the newest of a target is the one that may still grow, until it
+# is settled. Nothing that a call changes stands in an index.
 visit_window = Table(
     "visit_window",
     metadata,
     Column("window_id", Serial, primary_key=True),
     Column("principal", Text, nullable=False),
     Column("agent_id", Text, nullable=False),
-    Column("server_id", Text, nullable=False),
     Column("target_id", Text, nullable=False),
     Column("task_id", Text),
-    Column("page_epoch", Integer),
     Column("url_hash", Text, nullable=False),
     Column("path_hash", Text, nullable=False),
-    # The address that led here by a redirect which changes no more than spelling.
-    Column("asked_url_hash", Text),
     Column("started_at_ms", BigInteger, nullable=False),
     Column("ended_at_ms", BigInteger, nullable=False),
+    # When the last call began, and the last one that read: what was done before a run opened is not part of it.
+    Column("last_call_at_ms", BigInteger, nullable=False),
+    Column("last_read_at_ms", BigInteger),
     Column("stayed_ms", Integer, nullable=False),
+    Column("settled", Boolean, nullable=False),
     Column("calls", Integer, nullable=False),
     Column("reads", Integer, nullable=False),
     Column("error_page", Boolean, nullable=False),
     Column("agent_scripted", Boolean, nullable=False),
-    Index(None, "principal", "agent_id", "target_id", "window_id"),
-    Index(None, "principal", "agent_id", "url_hash", "ended_at_ms"),
-    Index(None, "principal", "agent_id", "path_hash", "ended_at_ms"),
-    Index(None, "ended_at_ms"),
+    Index(None, "target_id", "principal", "agent_id", "window_id"),
+    Index(None, "principal", "agent_id", "url_hash"),
+    Index(None, "principal", "agent_id", "path_hash"),
+    Index(None, "started_at_ms"),
+)
+
+# Which address was seen to lead to which, where only the spelling differs.
+redirect_seen = Table(
+    "redirect_seen",
+    metadata,
+    Column("principal", Text, primary_key=True),
+    Column("agent_id", Text, primary_key=True),
+    Column("from_hash", Text, primary_key=True),
+    Column("to_hash", Text, primary_key=True),
+    Column("last_at_ms", BigInteger, nullable=False),
+    Index(None, "principal", "agent_id", "to_hash"),
+    Index(None, "last_at_ms"),
+    sqlite_with_rowid=False,
 )
 
 touched_selector = Table(
@@ -258,7 +276,6 @@ coverage_observation = Table(
     Column("principal", Text, nullable=False),
     Column("agent_id", Text, nullable=False),
     Column("url_hash", Text, nullable=False),
-    Column("asked_url_hash", Text),
     Column("scan_id", Text, nullable=False),
     Column("scan_hash", Text, nullable=False),
     Column("trusted", Boolean, nullable=False),
@@ -268,7 +285,6 @@ coverage_observation = Table(
     Column("normalizer_version", Integer, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
     Index(None, "principal", "agent_id", "url_hash", "at_ms"),
-    Index(None, "principal", "agent_id", "asked_url_hash", "at_ms"),
     Index(None, "at_ms"),
 )
 

@@ -1,6 +1,6 @@
 """Recurring tasks: recognising one, looking profiles up, and writing down what a task needs."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, JsonValue
 
@@ -8,9 +8,9 @@ from nova_mcp.hosts import normalize_host
 from nova_mcp.tasks.content_codec import content_json, json_bytes
 from nova_mcp.tasks.matching import LEAST_LISTED, THRESHOLD, Match, Rejection
 from nova_mcp.tasks.model import MOST_SCOPE_BYTES, TaskKind
-from nova_mcp.tasks.profile_keeper import Found
-from nova_mcp.tasks.profile_rules import Profile, awareness_profile, cut
+from nova_mcp.tasks.profile_rules import Profile, cut
 from nova_mcp.tasks.profile_store import Wanted
+from nova_mcp.tasks.run_keeper import Aware
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import AbsoluteUrl
@@ -24,6 +24,7 @@ from nova_mcp.tools.task_content import (
     size_limit,
     text_of,
 )
+from nova_mcp.tools.task_run_parts import TaskAwareness, task_awareness
 from nova_mcp.tools.times import utc
 
 SHOWN_GOAL: Final = 160
@@ -79,7 +80,7 @@ class MatchResult(Result):
     count: int
     threshold_used: float
     current_scope: dict[str, JsonValue] | None = maybe()
-    task_awareness: dict[str, JsonValue]
+    task_awareness: TaskAwareness
 
     def text(self) -> str:
         if not self.matches:
@@ -87,8 +88,8 @@ class MatchResult(Result):
         lines = [one.line() for one in self.matches]
         if self.best_match is None:
             return "\n".join(["none of these is accepted:", *lines])
-        profile = self.task_awareness.get("profileMatch")
-        goal = profile.get("goal") if isinstance(profile, dict) else None
+        profile = self.task_awareness.profile_match
+        goal = None if profile is None else profile.get("goal")
         return "\n".join([*lines, f"goal: {goal}", "start it with nova.task_instance_create {profileId}"])
 
 
@@ -109,7 +110,7 @@ def _domain(domain: str | None, target_url: str | None = None) -> str | None:
 async def task_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
     """Whether a task you are about to do is one that was done before: the profiles that fit its description, and what
     the best of them asks for."""
-    keeper = ctx.memory.profiles
+    keeper = ctx.tasks.profiles
     query = keeper.query(p.task_description, _domain(p.domain, p.target_url), p.platform, p.task_type)
     found = await keeper.matching(ctx.caller.principal, query)
     shown = [_shown_match(one, found.profiles[one.candidate.profile_id]) for one in found.matches]
@@ -120,19 +121,8 @@ async def task_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
         count=len(shown),
         threshold_used=THRESHOLD,
         current_scope=p.current_scope,
-        task_awareness=_awareness(found),
+        task_awareness=task_awareness(Aware(await ctx.tasks.runs.awareness(ctx.caller), found.recognised)),
     )
-
-
-def _awareness(found: Found) -> dict[str, Any]:
-    best = found.best
-    if best is None:
-        return {"profileMatch": None, "activeInstances": []}
-    profile = found.profiles[best.candidate.profile_id]
-    return {
-        "profileMatch": awareness_profile(profile, best.score, best.candidate.confidence),
-        "activeInstances": [],
-    }
 
 
 def _shown_match(one: Match, profile: Profile) -> MatchPart:
@@ -196,7 +186,7 @@ def _check_search(p: SearchParams, _: Catalogue) -> None:
 @tool(title="Search task memory", effect="read", bundles=("task_memory",), target="none", check=_check_search)
 async def task_search(ctx: ToolContext, p: SearchParams) -> SearchResult:
     """Finds profiles of recurring tasks by words; domain and platform raise those that fit."""
-    keeper = ctx.memory.profiles
+    keeper = ctx.tasks.profiles
     query = keeper.query(p.query, _domain(p.domain), p.platform, p.task_type)
     found = await keeper.searched(ctx.caller.principal, query, p.limit)
     strong = [one for one in found.matches if one.score >= LEAST_LISTED]
@@ -274,7 +264,7 @@ def _check_list(p: ListParams, _: Catalogue) -> None:
 @tool(title="List task profiles", effect="read", bundles=("task_memory",), target="none", check=_check_list)
 async def task_profiles(ctx: ToolContext, p: ListParams) -> ListResult:
     """Lists the profiles of recurring tasks, last changed first."""
-    keeper = ctx.memory.profiles
+    keeper = ctx.tasks.profiles
     wanted = Wanted(p.task_type, _domain(p.domain), p.platform, p.include_archived, p.limit, p.offset)
     found, more = await keeper.listed(ctx.caller.principal, wanted)
     return ListResult(profiles=[_listed(ctx, one) for one in found], count=len(found), has_more=more)
@@ -289,7 +279,7 @@ def _listed(ctx: ToolContext, one: Profile) -> ListedProfile:
         domain=content.domain,
         platform=content.platform,
         goal=content.goal,
-        confidence=round(ctx.memory.profiles.tuning(one).effective, _DIGITS),
+        confidence=round(ctx.tasks.profiles.tuning(one).effective, _DIGITS),
         content_rev=one.content_rev,
         usage_count=one.runs,
         archived=one.archived,
@@ -338,7 +328,7 @@ class ProfileResult(Result):
 @tool(title="Read a task profile", effect="read", bundles=("task_memory",), target="none")
 async def task_profile_get(ctx: ToolContext, p: GetParams) -> ProfileResult:
     """A profile whole: goal, guidance, checks, when the task is done, and how far it can be relied on."""
-    keeper = ctx.memory.profiles
+    keeper = ctx.tasks.profiles
     found = await keeper.find(ctx.caller.principal, p.profile_id)
     tuning = keeper.tuning(found)
     return ProfileResult.model_validate(

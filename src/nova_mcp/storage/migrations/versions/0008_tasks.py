@@ -12,6 +12,7 @@ _SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
+    _ledger()
     _profiles()
     _runs()
     _units()
@@ -19,6 +20,17 @@ def upgrade() -> None:
     _visits()
     _coverage()
     _learn_mode()
+
+
+def _ledger() -> None:
+    worked = sa.text("outcome_kind = 'ok'")
+    op.create_index(
+        "ix_ledger_body_done",
+        "ledger_body",
+        ["principal", "agent_id", "tool_name", "at_ms"],
+        sqlite_where=worked,
+        postgresql_where=worked,
+    )
 
 
 def _profiles() -> None:
@@ -98,8 +110,8 @@ def _runs() -> None:
         sa.Column("coverage_mode", sa.Text, nullable=False),
         sa.Column("resume_state", sa.Text, nullable=False),
         sa.Column("checks_state", sa.Text, nullable=False),
-        sa.Column("counts", sa.Text, nullable=False),
         sa.Column("units", sa.Integer, nullable=False),
+        sa.Column("beginning", sa.Text, nullable=False),
         sa.Column("ledger_gap", sa.Boolean, nullable=False),
         sa.Column("evidence_snapshot", sa.Text),
         sa.Column("ended_reason", sa.Text),
@@ -110,13 +122,14 @@ def _runs() -> None:
         sa.Column("last_activity_at_ms", sa.BigInteger, nullable=False),
         sa.Column("ended_at_ms", sa.BigInteger),
         sa.PrimaryKeyConstraint("instance_id", name="pk_task_instance"),
+        sa.UniqueConstraint(
+            "principal",
+            "created_by",
+            "create_event_id",
+            name="uq_task_instance_principal_created_by_create_event_id",
+        ),
     )
     op.create_index("ix_task_instance_ended_at_ms", "task_instance", ["ended_at_ms"])
-    op.create_index(
-        "ix_task_instance_principal_created_by_create_event_id",
-        "task_instance",
-        ["principal", "created_by", "create_event_id"],
-    )
     op.create_index(
         "ix_task_instance_principal_profile_id_ended_at_ms", "task_instance", ["principal", "profile_id", "ended_at_ms"]
     )
@@ -125,6 +138,7 @@ def _runs() -> None:
         "task_instance",
         ["principal", "status", "last_activity_at_ms"],
     )
+    op.create_index("ix_task_instance_status_last_activity_at_ms", "task_instance", ["status", "last_activity_at_ms"])
     op.create_table(
         "task_instance_member",
         sa.Column("instance_id", sa.Text, nullable=False),
@@ -132,6 +146,7 @@ def _runs() -> None:
         sa.Column("agent_id", sa.Text, nullable=False),
         sa.Column("joined_at_ms", sa.BigInteger, nullable=False),
         sa.Column("ended_at_ms", sa.BigInteger),
+        sa.Column("scan_hinted_at_ms", sa.BigInteger),
         sa.PrimaryKeyConstraint("instance_id", "principal", "agent_id", name="pk_task_instance_member"),
         sqlite_with_rowid=False,
     )
@@ -244,37 +259,47 @@ def _visits() -> None:
         sa.Column("window_id", _SERIAL, nullable=False),
         sa.Column("principal", sa.Text, nullable=False),
         sa.Column("agent_id", sa.Text, nullable=False),
-        sa.Column("server_id", sa.Text, nullable=False),
         sa.Column("target_id", sa.Text, nullable=False),
         sa.Column("task_id", sa.Text),
-        sa.Column("page_epoch", sa.Integer),
         sa.Column("url_hash", sa.Text, nullable=False),
         sa.Column("path_hash", sa.Text, nullable=False),
-        sa.Column("asked_url_hash", sa.Text),
         sa.Column("started_at_ms", sa.BigInteger, nullable=False),
         sa.Column("ended_at_ms", sa.BigInteger, nullable=False),
+        sa.Column("last_call_at_ms", sa.BigInteger, nullable=False),
+        sa.Column("last_read_at_ms", sa.BigInteger),
         sa.Column("stayed_ms", sa.Integer, nullable=False),
+        sa.Column("settled", sa.Boolean, nullable=False),
         sa.Column("calls", sa.Integer, nullable=False),
         sa.Column("reads", sa.Integer, nullable=False),
         sa.Column("error_page", sa.Boolean, nullable=False),
         sa.Column("agent_scripted", sa.Boolean, nullable=False),
         sa.PrimaryKeyConstraint("window_id", name="pk_visit_window"),
     )
-    op.create_index("ix_visit_window_ended_at_ms", "visit_window", ["ended_at_ms"])
     op.create_index(
-        "ix_visit_window_principal_agent_id_path_hash_ended_at_ms",
-        "visit_window",
-        ["principal", "agent_id", "path_hash", "ended_at_ms"],
+        "ix_visit_window_principal_agent_id_path_hash", "visit_window", ["principal", "agent_id", "path_hash"]
     )
     op.create_index(
-        "ix_visit_window_principal_agent_id_target_id_window_id",
-        "visit_window",
-        ["principal", "agent_id", "target_id", "window_id"],
+        "ix_visit_window_principal_agent_id_url_hash", "visit_window", ["principal", "agent_id", "url_hash"]
     )
+    op.create_index("ix_visit_window_started_at_ms", "visit_window", ["started_at_ms"])
     op.create_index(
-        "ix_visit_window_principal_agent_id_url_hash_ended_at_ms",
+        "ix_visit_window_target_id_principal_agent_id_window_id",
         "visit_window",
-        ["principal", "agent_id", "url_hash", "ended_at_ms"],
+        ["target_id", "principal", "agent_id", "window_id"],
+    )
+    op.create_table(
+        "redirect_seen",
+        sa.Column("principal", sa.Text, nullable=False),
+        sa.Column("agent_id", sa.Text, nullable=False),
+        sa.Column("from_hash", sa.Text, nullable=False),
+        sa.Column("to_hash", sa.Text, nullable=False),
+        sa.Column("last_at_ms", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("principal", "agent_id", "from_hash", "to_hash", name="pk_redirect_seen"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_redirect_seen_last_at_ms", "redirect_seen", ["last_at_ms"])
+    op.create_index(
+        "ix_redirect_seen_principal_agent_id_to_hash", "redirect_seen", ["principal", "agent_id", "to_hash"]
     )
     op.create_table(
         "touched_selector",
@@ -295,7 +320,6 @@ def _coverage() -> None:
         sa.Column("principal", sa.Text, nullable=False),
         sa.Column("agent_id", sa.Text, nullable=False),
         sa.Column("url_hash", sa.Text, nullable=False),
-        sa.Column("asked_url_hash", sa.Text),
         sa.Column("scan_id", sa.Text, nullable=False),
         sa.Column("scan_hash", sa.Text, nullable=False),
         sa.Column("trusted", sa.Boolean, nullable=False),
@@ -307,11 +331,6 @@ def _coverage() -> None:
         sa.PrimaryKeyConstraint("observation_id", name="pk_coverage_observation"),
     )
     op.create_index("ix_coverage_observation_at_ms", "coverage_observation", ["at_ms"])
-    op.create_index(
-        "ix_coverage_observation_principal_agent_id_asked_url_hash_at_ms",
-        "coverage_observation",
-        ["principal", "agent_id", "asked_url_hash", "at_ms"],
-    )
     op.create_index(
         "ix_coverage_observation_principal_agent_id_url_hash_at_ms",
         "coverage_observation",

@@ -1,0 +1,341 @@
+"""The evidence of units: what was seen of them and which scan covers them, brought up to date and never lowered."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from sqlalchemy import Connection, bindparam, or_, select, update
+
+from nova_mcp.observation.grades import SeenWindow
+from nova_mcp.observation.rules import VisitWindow
+from nova_mcp.observation.sights import STILL, PageLife
+from nova_mcp.storage.prepared import Prepared
+from nova_mcp.tasks import coverage_store, visit_store
+from nova_mcp.tasks.coverage_rules import OK, policy_of, scan_eligibility
+from nova_mcp.tasks.coverage_store import StoredScan
+from nova_mcp.tasks.evidence_rules import UnitEvidence, raised, stored_grade
+from nova_mcp.tasks.locators import LocatorType
+from nova_mcp.tasks.model import BEFORE_JOINING_MS, URL_KINDS
+from nova_mcp.tasks.tables import task_instance, task_instance_member, task_unit
+from nova_mcp.tasks.visit_store import Owner, Redirect, chunks
+from nova_mcp.tasks.visits import Visit, finished_at, seen_since, settled
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An open run as one of its members' observations are held against it."""
+
+    instance_id: str
+    owner: Owner
+    since_ms: int
+    task_kind: str | None
+    coverage_mode: str
+    unit_kind: str
+    hinted: bool = False
+
+    @property
+    def counts_urls(self) -> bool:
+        return self.unit_kind in URL_KINDS
+
+    @property
+    def exhaustive(self) -> bool:
+        return self.coverage_mode == "exhaustive"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The part of a unit that evidence reads and writes."""
+
+    instance_id: str
+    unit_key: str
+    url: str | None
+    locator_type: LocatorType
+    locator_hash: str
+    status: str
+    evidence: UnitEvidence
+    covered_by: str | None = None
+    covered_scan: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What one member has to show for some pages and controls; `redirects` lead from an address to a page."""
+
+    visits: Sequence[Visit] = ()
+    scans: Sequence[StoredScan] = ()
+    touched: Mapping[str, int] | None = None
+    redirects: Sequence[Redirect] = ()
+
+
+_RUNS = Prepared(
+    select(
+        task_instance_member.c.instance_id,
+        task_instance_member.c.joined_at_ms,
+        task_instance_member.c.scan_hinted_at_ms,
+        task_instance.c.task_kind,
+        task_instance.c.coverage_mode,
+        task_instance.c.unit_kind,
+    )
+    .join(task_instance, task_instance.c.instance_id == task_instance_member.c.instance_id)
+    .where(
+        task_instance_member.c.principal == bindparam("owner_principal"),
+        task_instance_member.c.agent_id == bindparam("owner_agent"),
+        task_instance_member.c.ended_at_ms.is_(None),
+    )
+    .order_by(task_instance_member.c.instance_id)
+)
+_UNIT: Final = (
+    task_unit.c.instance_id,
+    task_unit.c.unit_key,
+    task_unit.c.url,
+    task_unit.c.locator_type,
+    task_unit.c.locator_hash,
+    task_unit.c.status,
+    task_unit.c.grade,
+    task_unit.c.grade_reason,
+    task_unit.c.observed_count,
+    task_unit.c.best_reads,
+    task_unit.c.best_dwell_ms,
+    task_unit.c.best_ended_at_ms,
+    task_unit.c.covered_by_observation_id,
+    task_unit.c.covered_by_scan_id,
+)
+
+
+# -- whose evidence counts
+
+
+def open_runs(conn: Connection, owner: Owner) -> list[Run]:
+    """The runs that an agent's calls belong to; one indexed lookup, which for most agents finds nothing."""
+    rows = _RUNS.run(conn, {"owner_principal": owner[0], "owner_agent": owner[1]}).fetchall()
+    return [Run(row[0], owner, row[1] - BEFORE_JOINING_MS, row[3], row[4], row[5], row[2] is not None) for row in rows]
+
+
+def _members(conn: Connection, instance_id: str) -> list[Run]:
+    wanted = (
+        select(
+            task_instance_member.c.principal,
+            task_instance_member.c.agent_id,
+            task_instance_member.c.joined_at_ms,
+            task_instance_member.c.scan_hinted_at_ms,
+            task_instance.c.task_kind,
+            task_instance.c.coverage_mode,
+            task_instance.c.unit_kind,
+        )
+        .join(task_instance, task_instance.c.instance_id == task_instance_member.c.instance_id)
+        .where(task_instance_member.c.instance_id == instance_id)
+        .order_by(task_instance_member.c.principal, task_instance_member.c.agent_id)
+    )
+    return [
+        Run(
+            instance_id,
+            (row.principal, row.agent_id),
+            row.joined_at_ms - BEFORE_JOINING_MS,
+            row.task_kind,
+            row.coverage_mode,
+            row.unit_kind,
+            row.scan_hinted_at_ms is not None,
+        )
+        for row in conn.execute(wanted)
+    ]
+
+
+# -- when units are registered and agents join
+
+
+def fill(conn: Connection, instance_id: str, unit_keys: Collection[str], now_ms: int) -> None:
+    """Give units that were just registered what members have seen of them since they joined."""
+    members = _members(conn, instance_id)
+    for some in chunks(unit_keys):
+        units = _units(conn, task_unit.c.instance_id == instance_id, task_unit.c.unit_key.in_(some))
+        for run in members:
+            units = [_credited(unit, run, _found(conn, run, units)) for unit in units]
+        _save(conn, units, now_ms)
+
+
+def fill_for(conn: Connection, instance_id: str, owner: Owner, now_ms: int) -> None:
+    """Give all units of a run what an agent that has just joined it had seen of them shortly before."""
+    for run in _members(conn, instance_id):
+        if run.owner == owner:
+            visits = visit_store.since(conn, owner, run.since_ms)
+            scans = coverage_store.of_pages(conn, owner, None, run.since_ms)
+            touched = visit_store.touched(conn, owner, None, run.since_ms)
+            pages = {visit.url_hash for visit in visits} | {scan.url_hash for scan in scans}
+            redirects = visit_store.leads_to(conn, owner, pages, run.since_ms)
+            apply(conn, [run], Findings(visits, scans, touched, redirects), now_ms)
+
+
+def refresh(conn: Connection, instance_id: str, now_ms: int, lives: Mapping[str, PageLife]) -> None:
+    """Count visits that are still going on up to now, before a run is judged. Only tabs in `lives` are known to show
+    what they showed; the visits of others wait until they are settled."""
+    for run in _members(conn, instance_id):
+        open_ones = visit_store.open_of(conn, run.owner, run.since_ms)
+        visits = [finished_at(visit, now_ms, lives[visit.target_id]) for visit in open_ones if visit.target_id in lives]
+        if visits:
+            redirects = visit_store.leads_to(conn, run.owner, {visit.url_hash for visit in visits}, run.since_ms)
+            apply(conn, [run], Findings(visits, redirects=redirects), now_ms)
+
+
+def target_ended(conn: Connection, target_id: str, at_ms: int, life: PageLife = STILL) -> None:
+    """A tab is gone: its visits are over, and their pages stayed as long as the tab showed them."""
+    for owner, visit in visit_store.open_on(conn, target_id):
+        over = settled(visit, at_ms, life)
+        visit_store.settle(conn, over)
+        if runs := open_runs(conn, owner):
+            redirects = visit_store.leads_to(conn, owner, [over.url_hash], min(run.since_ms for run in runs))
+            apply(conn, runs, Findings([over], redirects=redirects), at_ms)
+
+
+# -- applying
+
+
+def apply(
+    conn: Connection, runs: Sequence[Run], found: Findings, now_ms: int, *, observed: Collection[str] = ()
+) -> list[Unit]:
+    """Hold findings of one agent against all units of its runs that they speak about; the units as they stand then.
+
+    `observed` are the hashes that the call at hand matches, which counts as one observation of such a unit.
+    """
+    hashes = _hashes(found) | set(observed)
+    if not hashes:
+        return []
+    touched: list[Unit] = []
+    by_id = {run.instance_id: run for run in runs}
+    for some in chunks(hashes):
+        wanted = (task_unit.c.instance_id.in_(sorted(by_id)), task_unit.c.locator_hash.in_(some))
+        for unit in _units(conn, *wanted):
+            counted = 1 if unit.locator_hash in observed else 0
+            touched.append(_credited(unit, by_id[unit.instance_id], found, counted))
+    _save(conn, touched, now_ms)
+    return touched
+
+
+def _hashes(found: Findings) -> set[str]:
+    hashes = {visit.url_hash for visit in found.visits} | {visit.path_hash for visit in found.visits}
+    hashes |= {scan.url_hash for scan in found.scans}
+    hashes |= {redirect.from_hash for redirect in found.redirects}
+    return hashes | set(found.touched or ())
+
+
+def _found(conn: Connection, run: Run, units: Sequence[Unit]) -> Findings:
+    pages = {unit.locator_hash for unit in units if unit.locator_type != "selector"}
+    controls = {unit.locator_hash for unit in units if unit.locator_type == "selector"}
+    redirects = visit_store.led_from(conn, run.owner, pages, run.since_ms)
+    reached = pages | {redirect.to_hash for redirect in redirects}
+    return Findings(
+        visit_store.on_pages(conn, run.owner, reached, run.since_ms),
+        coverage_store.of_pages(conn, run.owner, reached, run.since_ms),
+        visit_store.touched(conn, run.owner, controls, run.since_ms),
+        redirects,
+    )
+
+
+def _credited(unit: Unit, run: Run, found: Findings, counted: int | None = None) -> Unit:
+    """A unit after what a member has to show for it. Without a count, every call of the visits is one observation."""
+    pages = {unit.locator_hash} | {
+        redirect.to_hash
+        for redirect in found.redirects
+        if redirect.from_hash == unit.locator_hash and redirect.at_ms >= run.since_ms
+    }
+    seen = list(_seen(unit, pages, run, found))
+    calls = sum(one.window.calls for one in seen) if counted is None else counted
+    after = replace(unit, evidence=raised(unit.evidence, unit.locator_type, seen, calls))
+    if unit.covered_by is not None or unit.status == "excluded" or unit.locator_type != "url_exact":
+        return after
+    policy = policy_of(run.task_kind)
+    for scan in found.scans:
+        if scan.url_hash in pages and scan.at_ms >= run.since_ms and scan_eligibility(scan.judged, policy) == OK:
+            return replace(after, covered_by=scan.observation_id, covered_scan=scan.judged.scan_id)
+    return after
+
+
+def _seen(unit: Unit, pages: Collection[str], run: Run, found: Findings) -> Iterable[SeenWindow]:
+    if unit.locator_type == "selector":
+        at_ms = (found.touched or {}).get(unit.locator_hash)
+        if at_ms is not None and at_ms >= run.since_ms:
+            yield SeenWindow(VisitWindow("", "", None, at_ms, at_ms, 0, 1, 0, frozenset()))
+        return
+    for visit in found.visits:
+        key = visit.path_hash if unit.locator_type == "url_path" else visit.url_hash
+        if key in pages and (window := seen_since(visit, run.since_ms)) is not None:
+            yield window
+
+
+# -- rows
+
+
+def _units(conn: Connection, *where: Any) -> list[Unit]:
+    """Held until the commit: two servers that raise one unit must not undo each other."""
+    wanted = select(*_UNIT).where(task_unit.c.locator_hash.is_not(None), *where)
+    rows = conn.execute(wanted.order_by(task_unit.c.instance_id, task_unit.c.unit_key).with_for_update())
+    return [
+        Unit(
+            row.instance_id,
+            row.unit_key,
+            row.url,
+            cast(LocatorType, row.locator_type),
+            row.locator_hash,
+            row.status,
+            UnitEvidence(
+                stored_grade(row.grade, row.grade_reason),
+                row.observed_count,
+                row.best_reads,
+                row.best_dwell_ms,
+                row.best_ended_at_ms,
+            ),
+            row.covered_by_observation_id,
+            row.covered_by_scan_id,
+        )
+        for row in rows
+    ]
+
+
+def _save(conn: Connection, units: Iterable[Unit], now_ms: int) -> None:
+    for unit in sorted(units, key=lambda unit: (unit.instance_id, unit.unit_key)):
+        evidence = unit.evidence
+        conn.execute(
+            update(task_unit)
+            .where(task_unit.c.instance_id == unit.instance_id, task_unit.c.unit_key == unit.unit_key)
+            .values(
+                grade=evidence.grade.name,
+                grade_reason=evidence.grade.reason_code,
+                observed_count=evidence.observed,
+                best_reads=evidence.reads,
+                best_dwell_ms=evidence.dwell_ms,
+                best_ended_at_ms=evidence.ended_at_ms,
+                covered_by_observation_id=unit.covered_by,
+                covered_by_scan_id=unit.covered_scan,
+                updated_at_ms=now_ms,
+            )
+        )
+
+
+def mark_gap(conn: Connection, owner: Owner, at_ms: int) -> None:
+    """A record of a member could not be written: what its open runs don't know may have been seen all the same."""
+    member = task_instance_member.c
+    own = select(member.instance_id).where(
+        member.principal == owner[0],
+        member.agent_id == owner[1],
+        member.joined_at_ms <= at_ms + BEFORE_JOINING_MS,
+        or_(member.ended_at_ms.is_(None), member.ended_at_ms >= at_ms),
+    )
+    open_ones = sorted(conn.execute(own).scalars())
+    if open_ones:
+        conn.execute(
+            update(task_instance)
+            .where(task_instance.c.instance_id.in_(open_ones), task_instance.c.status.in_(("pending", "active")))
+            .values(ledger_gap=True)
+        )
+
+
+def hinted(conn: Connection, run: Run, now_ms: int) -> None:
+    member = task_instance_member.c
+    conn.execute(
+        update(task_instance_member)
+        .where(
+            member.instance_id == run.instance_id,
+            member.principal == run.owner[0],
+            member.agent_id == run.owner[1],
+        )
+        .values(scan_hinted_at_ms=now_ms)
+    )

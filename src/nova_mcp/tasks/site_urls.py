@@ -1,0 +1,136 @@
+"""Addresses that Nova knows of a site: pages visited, and links that scans have seen on them."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sqlalchemy import Connection, delete, func, or_, select
+from sqlalchemy import text as sql
+
+from nova_mcp.hosts import normalize_host, site
+from nova_mcp.observation.rules import DAY_MS
+from nova_mcp.redaction import is_sensitive_key
+from nova_mcp.storage.prepared import Prepared
+from nova_mcp.tasks.tables import site_url
+from nova_mcp.urls import page_host, url_hash
+
+Source = Literal["visited", "link"]
+KEPT_DAYS: Final = 90
+MOST_PER_SITE: Final = 10_000
+FORGOTTEN_AT_ONCE: Final = 500
+
+# A link that was followed once stays known as visited.
+_NOTE = Prepared(
+    sql(
+        "INSERT INTO site_url (principal, url_hash, url, host, site, source, last_seen_ms) "
+        "VALUES (:principal, :url_hash, :url, :host, :site, :source, :at_ms) "
+        "ON CONFLICT (principal, url_hash) DO UPDATE SET last_seen_ms = excluded.last_seen_ms, "
+        "source = CASE WHEN excluded.source = 'visited' THEN 'visited' ELSE site_url.source END"
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose an address is."""
+
+    host: str
+    site: str
+
+
+def place_of(url: str) -> Place | None:
+    """The host and the site of a normalised URL; a leading `www.` is part of no host here."""
+    raw = page_host(url)
+    host = None if raw is None else normalize_host(raw)
+    return None if host is None else Place(host, site(host))
+
+
+_SIGNED: Final = frozenset({"auth", "code", "jwt", "key", "sessionid", "sid", "sig", "signature", "ticket"})
+_TOKEN: Final = re.compile(r"eyJ[\w-]{5,}\.[\w-]{5,}")
+
+
+def rememberable(url: str) -> bool:
+    """Whether an address may be kept: one whose query lets somebody in is not."""
+    query = url.partition("?")[2]
+    for pair in re.split(r"[&#?]", query):
+        name, _, value = pair.partition("=")
+        if value and (is_sensitive_key(name) or re.sub(r"[^a-z]", "", name.lower()) in _SIGNED):
+            return False
+    return _TOKEN.search(url) is None
+
+
+def visited(conn: Connection, principal: str, url: str, at_ms: int) -> None:
+    """A page of the site was there and answered."""
+    _note(conn, principal, [url], "visited", at_ms)
+
+
+def linked(conn: Connection, principal: str, urls: Iterable[str], at_ms: int) -> None:
+    """Links to pages of the same site, as a scan has seen them; the oldest make room."""
+    for known in _note(conn, principal, urls, "link", at_ms):
+        trim(conn, principal, known)
+
+
+def seeds(conn: Connection, principal: str, scope_domain: str, limit: int) -> list[str]:
+    """Known addresses of a domain and everything below it, the latest seen first."""
+    domain = normalize_host(scope_domain)
+    if domain is None:
+        return []
+    below = site_url.c.host.endswith("." + domain, autoescape=True)
+    wanted = (
+        select(site_url.c.url)
+        .where(site_url.c.principal == principal, site_url.c.site == site(domain))
+        .where(or_(site_url.c.host == domain, below))
+        .order_by(site_url.c.last_seen_ms.desc(), site_url.c.url_hash)
+        .limit(limit)
+    )
+    return list(conn.execute(wanted).scalars())
+
+
+def trim(conn: Connection, principal: str, of_site: str) -> int:
+    """Let the oldest addresses of a site go when there are too many."""
+    own = (site_url.c.principal == principal, site_url.c.site == of_site)
+    known = conn.execute(select(func.count()).select_from(site_url).where(*own)).scalar_one()
+    if known <= MOST_PER_SITE:
+        return 0
+    oldest = select(site_url.c.url_hash).where(*own).order_by(site_url.c.last_seen_ms, site_url.c.url_hash)
+    gone = list(conn.execute(oldest.limit(known - MOST_PER_SITE)).scalars())
+    for start in range(0, len(gone), FORGOTTEN_AT_ONCE):
+        some = gone[start : start + FORGOTTEN_AT_ONCE]
+        conn.execute(delete(site_url).where(site_url.c.principal == principal, site_url.c.url_hash.in_(some)))
+    return len(gone)
+
+
+def forget(conn: Connection, now_ms: int) -> int:
+    """Let go of addresses that were not seen for long, and of the oldest of sites that have too many."""
+    old = select(site_url.c.principal, site_url.c.url_hash).where(site_url.c.last_seen_ms < now_ms - KEPT_DAYS * DAY_MS)
+    rows = conn.execute(old.order_by(site_url.c.last_seen_ms).limit(FORGOTTEN_AT_ONCE)).all()
+    for row in rows:
+        conn.execute(delete(site_url).where(site_url.c.principal == row.principal, site_url.c.url_hash == row.url_hash))
+    full = (
+        select(site_url.c.principal, site_url.c.site)
+        .group_by(site_url.c.principal, site_url.c.site)
+        .having(func.count() > MOST_PER_SITE)
+    )
+    return len(rows) + sum(trim(conn, row.principal, row.site) for row in conn.execute(full).all())
+
+
+def _note(conn: Connection, principal: str, urls: Iterable[str], source: Source, at_ms: int) -> set[str]:
+    rows = {}
+    for url in urls:
+        place = place_of(url)
+        if place is not None and rememberable(url):
+            digest = url_hash(url)
+            rows[digest] = {
+                "principal": principal,
+                "url_hash": digest,
+                "url": url,
+                "host": place.host,
+                "site": place.site,
+                "source": source,
+                "at_ms": at_ms,
+            }
+    # Sorted: two servers that note the same links in any order would wait for each other.
+    if rows:
+        _NOTE.many(conn, [rows[digest] for digest in sorted(rows)])
+    return {row["site"] for row in rows.values() if isinstance(row["site"], str)}
