@@ -28,7 +28,6 @@ CONTRACT = {
     "system_tools": "call get_instructions tools_bundle memory_stats",
 }
 NOT_YET = frozenset({"get_instructions", "coverage_scan"})
-NOT_YET |= {f"task_instance_{name}" for name in ("create", "get", "progress", "verify", "complete", "abort")}
 
 
 @pytest.mark.parametrize("bundle", CONTRACT)
