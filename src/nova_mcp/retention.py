@@ -8,11 +8,13 @@ from sqlalchemy import Connection
 from nova_mcp.browser import claim_retention
 from nova_mcp.facts import endings as fact_endings
 from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
+from nova_mcp.notes import domain_store, memory_store
+from nova_mcp.notes.daily import daily
 from nova_mcp.observation.rules import DAY_MS, Holds
 from nova_mcp.promotion import cluster_store, track_store
 from nova_mcp.promotion import forgetting as learning
-from nova_mcp.settings import RetentionSettings
-from nova_mcp.tasks import run_retention
+from nova_mcp.settings import NoteSettings, RetentionSettings
+from nova_mcp.tasks import coverage_store, learn_store, run_retention, site_urls, visit_store
 from nova_mcp.verification.forgetting import due_to_go, forgetting
 
 Chore = Callable[[Connection, int], int]
@@ -28,8 +30,19 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         learning_chore(kept),
         cluster_store.forget,
         track_store.forget,
+        visit_store.forget,
+        coverage_store.forget,
+        site_urls.forget,
+        learn_store.forgetting(kept.claim_days),
+        domain_store.forget,
         run_retention.forgetting,
+        domain_store.forget,
     ]
+
+
+def note_chores(kept: NoteSettings) -> list[Chore]:
+    """What notes forget, once a day."""
+    return [daily(memory_store.pruning(kept.browser_memory.retention_days))]
 
 
 def journal_chore(kept: RetentionSettings) -> Chore:

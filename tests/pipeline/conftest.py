@@ -13,9 +13,9 @@ from nova_mcp.browser.target_journal import MemoryJournal
 from nova_mcp.clock import CallId, Ports
 from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.facts.policies import load_policies
-from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
+from nova_mcp.notes.note_memory import NoteMemory
 from nova_mcp.observation.model import CallRecord, ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -28,9 +28,7 @@ from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
-from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
-from nova_mcp.tasks.profile_keeper import ProfileKeeper
-from nova_mcp.tasks.run_keeper import RunKeeper
+from nova_mcp.tasks.task_memory import TaskMemory
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -125,9 +123,8 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     Statistician(db, clock),
                     FactKeeper(db, clock, policies=load_policies(tmp_path)),
                     Learning.over(db, clock),
-                    runs=RunKeeper(db, ports, "block", ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS)),
-                    profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
-                    guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
+                    TaskMemory.over(db, ports, settings),
+                    NoteMemory.over(db, ports, settings.notes),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

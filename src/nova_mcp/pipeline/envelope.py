@@ -7,6 +7,7 @@ from nova_mcp.browser.claims import Reclaimed
 from nova_mcp.browser.elements import normalize_selector, selector_hash
 from nova_mcp.browser.targets import Tab
 from nova_mcp.facts.policies import Lacking
+from nova_mcp.notes.domain_model import Due
 from nova_mcp.observation.model import (
     Caller,
     CallOutcome,
@@ -16,10 +17,11 @@ from nova_mcp.observation.model import (
     PageState,
     Touched,
 )
+from nova_mcp.pipeline.sighting import sight_of
 from nova_mcp.redaction import redact_arguments, redact_selector
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.tools.context import Evidence
-from nova_mcp.tools.spec import ToolSpec
+from nova_mcp.tools.spec import GateId, ToolSpec
 from nova_mcp.urls import normalize_url, redact_query, route_key
 
 NAME_LIMIT = 120
@@ -39,11 +41,17 @@ class Envelope:
     spec: ToolSpec | None = None
     via: str | None = None
     before: PageState = field(default_factory=PageState)
+    # The whole address that the call began on; no record keeps it.
+    began_on: str | None = None
     gate_id: str | None = None
     # A gate that would have stopped the call if it were not being tried out.
     shadow_gate: str | None = None
     # What the operator demands of this call and nothing proves.
     lacking: Lacking | None = None
+    # What notes about the site have to say to this call, what its answer has to warn of, and gates nobody could judge.
+    site: Due | None = None
+    warned: Due | None = None
+    unreadable: frozenset[GateId] = frozenset()
     recorded: bool = False
     # The answer is a refusal of Nova's own, which says nothing about the page.
     refused: bool = False
@@ -88,7 +96,12 @@ class Envelope:
             ),
             arguments=self._redacted(keep_raw_urls=keep_raw_urls),
             closes=evidence.closes,
-            signals=replace(evidence.signals, scripted=self._scripted(after), refused=self.refused),
+            signals=replace(
+                evidence.signals,
+                scripted=self._scripted(after),
+                refused=self.refused,
+                sight=sight_of(evidence.tab, self.before, self.began_on, self.redactor),
+            ),
         )
 
     def intent(self, intent_id: str, now_ms: int, *, keep_raw_urls: bool) -> CallRecord:

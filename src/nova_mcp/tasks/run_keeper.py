@@ -10,6 +10,7 @@ import anyio
 from sqlalchemy import Connection, select
 
 from nova_mcp.clock import Ports
+from nova_mcp.observation.grades import EvidenceSummary
 from nova_mcp.observation.model import Caller, CallRecord
 from nova_mcp.observation.rules import effective_page, host_of
 from nova_mcp.settings import GateMode
@@ -19,8 +20,9 @@ from nova_mcp.tasks import evidence_store, run_looking, run_views, site_urls
 from nova_mcp.tasks.answers import Aborted, Completed, Progressed, Proof
 from nova_mcp.tasks.awareness import MOST_RUNS, ActiveRun, ResumeHint
 from nova_mcp.tasks.completion import evaluate_completion
+from nova_mcp.tasks.coverage_rules import recommended_scan
 from nova_mcp.tasks.deciding import Deciding, Refused, Wrong
-from nova_mcp.tasks.model import VerificationStep
+from nova_mcp.tasks.model import ScanId, VerificationStep
 from nova_mcp.tasks.profile_keeper import ProfileKeeper, Recognised
 from nova_mcp.tasks.profile_store import RunOutcome
 from nova_mcp.tasks.run_creating import Created, RunCreator, RunWish, Seeds
@@ -34,6 +36,8 @@ T = TypeVar("T")
 # Labels decide nothing, so another server's runs may be noticed this late.
 LABEL_MS: Final = 60_000
 LABELS_KEPT: Final = 1_000
+# Behind the few that are told there may be one whose pages still have to be covered.
+RUNS_LOOKED_AT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,24 @@ class Looked:
 class Checked:
     verified: Verified
     aware: Aware
+
+
+@dataclass(frozen=True, slots=True)
+class UrlContract:
+    """What an exhaustive run of pages still has to cover, and by which scan."""
+
+    instance_id: str
+    remaining: int
+    scan_id: ScanId
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWork:
+    """An agent's open runs, the evidence of the latest, and the contract of the latest that is exhaustive."""
+
+    active: tuple[ActiveRun, ...] = ()
+    evidence: EvidenceSummary | None = None
+    contract: UrlContract | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +170,24 @@ class RunKeeper:
     async def awareness(self, caller: Caller, host: str | None = None) -> tuple[ActiveRun, ...]:
         """The open runs of an agent, the latest first; with a host only those that are about it."""
         return await self._db.read(self._active, caller.owner, host)
+
+    async def open_work(self, caller: Caller) -> OpenWork:
+        """The same with the proof of the latest one, and what an exhaustive one still has to cover."""
+        return await self._db.read(self._open_work, caller.owner)
+
+    def _open_work(self, conn: Connection, owner: Owner) -> OpenWork:
+        runs = open_runs(conn, owner, most=RUNS_LOOKED_AT)
+        pages = (run for run in runs if run.content.completion_condition.exhaustive)
+        exhaustive = next((run for run in pages if run.content.completion_condition.counts_urls), None)
+        return OpenWork(
+            active=tuple(self._reminder(conn, run) for run in runs[:MOST_RUNS]),
+            evidence=run_views.standing(conn, runs[0], self._runs.gate_mode).evidence if runs else None,
+            contract=None if exhaustive is None else self._contract(conn, exhaustive),
+        )
+
+    def _contract(self, conn: Connection, run: Run) -> UrlContract:
+        coverage = run_views.standing(conn, run, self._runs.gate_mode).coverage
+        return UrlContract(run.instance_id, coverage.remaining, recommended_scan(run.task_kind))
 
     async def label_of(self, record: CallRecord) -> str | None:
         """The run that a call is labelled with: its agent's latest open one on that host. It decides nothing, so a

@@ -13,7 +13,7 @@ async def reported_steps(ctx: ToolContext, instance_id: str, reports: Mapping[st
     if not reports:
         return Reported()
     verdicts: dict[str, PatternVerdict] = {}
-    for step in await ctx.runs.steps(ctx.caller.principal, instance_id):
+    for step in await ctx.tasks.runs.steps(ctx.caller.principal, instance_id):
         report = reports.get(step.step_id)
         tried = None if report is None else text_to_match(step, report)
         if tried is not None:

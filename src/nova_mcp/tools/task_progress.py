@@ -103,7 +103,7 @@ class ProgressResult(RunResult):
 async def task_instance_progress(ctx: ToolContext, p: ProgressParams) -> ProgressResult:
     """Reports what was found and done, all or nothing: units, findings, checks, resume state. A claim is no proof: what
     Nova saw is graded apart. Makes you a member of the run."""
-    deciding = ctx.runs.progressing(ctx.caller.owner, p.change("progress"), p.report(), lives_of(ctx))
+    deciding = ctx.tasks.runs.progressing(ctx.caller.owner, p.change("progress"), p.report(), lives_of(ctx))
     return left_to_store(ctx, deciding, lambda done: _progressed(done, p.instance_id), ProgressResult)
 
 

@@ -60,7 +60,7 @@ def left_to_store(ctx: ToolContext, deciding: Deciding[T], answer: Callable[[T],
     ctx.evidence.decide = deciding.decide
 
     def settled() -> Result:
-        ctx.runs.moved()
+        ctx.tasks.runs.moved()
         match deciding.settled():
             case Refused() as refused if type(refused) is Refused:
                 return refusal(refused, completing="completed" in into.model_fields)
