@@ -17,6 +17,8 @@ PUBLISHED: dict[int | None, str] = {
         pks.selector_too_broad pks.polarity_required pks.polarity_mismatch pks.outside_surface pks.script_content
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required
         invalid_domain invalid_completion_condition expected_content_rev_required context_required
+        conflicting_arguments override_forbidden invalid_unit_source invalid_unit_locator event_id_reused empty_update
+        unknown_unit illegal_unit_transition reason_required unknown_check note_required illegal_discovery_transition
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required unknown_scan
         invalid_domain notes.secret_like note_too_long host_mismatch no_target
         notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
