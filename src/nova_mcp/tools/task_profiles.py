@@ -24,6 +24,7 @@ from nova_mcp.tools.task_content import (
     size_limit,
     text_of,
 )
+from nova_mcp.tools.task_run_parts import TaskAwareness, task_awareness
 from nova_mcp.tools.times import utc
 
 SHOWN_GOAL: Final = 160
@@ -79,7 +80,7 @@ class MatchResult(Result):
     count: int
     threshold_used: float
     current_scope: dict[str, JsonValue] | None = maybe()
-    task_awareness: dict[str, JsonValue]
+    task_awareness: TaskAwareness
 
     def text(self) -> str:
         if not self.matches:
@@ -87,8 +88,8 @@ class MatchResult(Result):
         lines = [one.line() for one in self.matches]
         if self.best_match is None:
             return "\n".join(["none of these is accepted:", *lines])
-        profile = self.task_awareness.get("profileMatch")
-        goal = profile.get("goal") if isinstance(profile, dict) else None
+        profile = self.task_awareness.profile_match
+        goal = None if profile is None else profile["goal"]
         return "\n".join([*lines, f"goal: {goal}", "start it with nova.task_instance_create {profileId}"])
 
 
@@ -120,19 +121,17 @@ async def task_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
         count=len(shown),
         threshold_used=THRESHOLD,
         current_scope=p.current_scope,
-        task_awareness=_awareness(found),
+        task_awareness=await _awareness(ctx, found),
     )
 
 
-def _awareness(found: Found) -> dict[str, Any]:
-    best = found.best
+async def _awareness(ctx: ToolContext, found: Found) -> TaskAwareness:
+    best, runs = found.best, await ctx.runs.awareness(ctx.caller)
     if best is None:
-        return {"profileMatch": None, "activeInstances": []}
+        return task_awareness(runs)
     profile = found.profiles[best.candidate.profile_id]
-    return {
-        "profileMatch": awareness_profile(profile, best.score, best.candidate.confidence),
-        "activeInstances": [],
-    }
+    match: dict[str, Any] = awareness_profile(profile, best.score, best.candidate.confidence)
+    return task_awareness(runs, match)
 
 
 def _shown_match(one: Match, profile: Profile) -> MatchPart:
