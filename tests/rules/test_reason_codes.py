@@ -12,7 +12,7 @@ SOURCE = TESTS.parent / "src" / "nova_mcp"
 
 PUBLISHED: dict[int | None, str] = {
     -32602: """
-        invalid_params selector.invalid key.not_allowed claim.finalization_token_required
+        invalid_params selector.invalid key.not_allowed claim.finalization_token_required conflicting_alias
         learn.coverage_reason_required tab.unknown sandbox.unknown ok.sensitive_value
         pks.selector_too_broad pks.polarity_required pks.polarity_mismatch pks.outside_surface pks.script_content
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required
