@@ -38,6 +38,10 @@ CATALOGUE = load_catalogue()
 EVERY = {spec.name for spec in CATALOGUE}
 # Expected as soon as they are there.
 NOT_YET = frozenset(f"{CONTRACT['task_memory']} {CONTRACT['notes']}".split()) - EVERY
+NOT_YET = frozenset(
+    {"get_instructions", "coverage_scan", "memory_note", "memory_recall", "memory_forget"}
+    | {f"operator_notes_{name}" for name in ("store", "query", "list", "delete")}
+)
 
 
 @pytest.mark.parametrize("bundle", CONTRACT)

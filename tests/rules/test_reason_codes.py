@@ -18,6 +18,7 @@ PUBLISHED: dict[int | None, str] = {
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required
         notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
         invalid_completion_condition expected_content_rev_required context_required
+        invalid_domain notes.secret_like note_too_long host_mismatch no_target
     """,
     -32004: """
         tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document
@@ -26,6 +27,7 @@ PUBLISHED: dict[int | None, str] = {
         pks.scope_not_found pks.phenomenon_not_found learn.opportunity_not_found
         operator_notes.not_found
         task.profile_not_found task.instance_not_found task.guidance_not_found
+        domain_note.not_found
     """,
     -32003: """
         tab.active_ambiguous selector.ambiguous ref.ambiguous ref.identity_changed action.obstructed action.disabled
@@ -36,6 +38,7 @@ PUBLISHED: dict[int | None, str] = {
         tab.limit_reached sandbox.limit_reached ok.no_service
         pks.scope_not_open pks.drift_blocked pks.element_changed pks.playbook_timeout pks.alias_taken
         browser_memory.full operator_notes.full
+        domain_notes.full domain_note.not_delivered
     """,
     -32002: """
         browser.not_found browser.launch_failed browser.restart_limit sandbox.node_lost tab.crashed tab.lost tab.busy
@@ -44,7 +47,7 @@ PUBLISHED: dict[int | None, str] = {
     """,
     -32001: """
         safety.emergency_stop storage.low_free_space agent.shared_id perceive.required blocking_overlay_active
-        guarded_commit.missing_contract
+        guarded_commit.missing_contract acknowledge_required
     """,
     -32035: """
         policy.host_denied policy.scheme_denied policy.private_network policy.file_denied policy.capability_missing
@@ -53,6 +56,7 @@ PUBLISHED: dict[int | None, str] = {
         guarded_commit.kill_switch_global guarded_commit.kill_switch_domain
         pks.kill_switch pks.builtin_platform
         browser_memory.disabled browser_memory.domain_excluded notes.user_owned
+        pks.kill_switch pks.builtin_platform notes.user_owned
     """,
     -32029: "budget.exhausted",
     -32041: "learn.coverage_not_met",

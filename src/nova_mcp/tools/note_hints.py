@@ -129,14 +129,21 @@ class NoteHints:
             first = f"site notes {self.hash}"
             room -= estimate_tokens(first) + 1
             self.lines.append(first)
-        for note in notes:
-            line = self._told(note, room)
+        least = [self._least(note) for note in notes]
+        for number, note in enumerate(notes):
+            # However long one is, those behind it are at least begun.
+            free = room - sum(least[number + 1 :])
+            line = self._told(note, min(room, max(free, least[number])))
             if line is None:
                 self.omitted += 1
                 continue
             self.shown.append(note)
             self.lines.append(line)
             room -= estimate_tokens(line) + 1
+
+    def _least(self, note: DomainNote) -> int:
+        level = self._level(note)
+        return 0 if level == "none" else estimate_tokens(head(note, level)) + LEAST_TEXT + 3
 
     def _told(self, note: DomainNote, room: int) -> str | None:
         """The line that tells a note, once its part is written; None when there is no room."""
