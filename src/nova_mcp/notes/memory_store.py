@@ -178,6 +178,22 @@ def find(conn: Connection, principal: str, memory_id: int) -> MemoryRow | None:
     return _find(conn, principal, _ROWS.memory_id == memory_id)
 
 
+def of_anybody(conn: Connection, memory_id: int) -> MemoryRow | None:
+    """For the operator: a memory whoever it is for."""
+    row = conn.execute(select(browser_memory).where(_ROWS.memory_id == memory_id)).one_or_none()
+    return None if row is None else _memory(row)
+
+
+def every(conn: Connection, principal: str | None, domain: str | None, limit: int) -> list[MemoryRow]:
+    """For the operator: memories of all principals or of one, at all hosts or at one, faded ones too."""
+    found = select(browser_memory).order_by(_ROWS.principal, _ROWS.domain, _ROWS.memory_id)
+    if principal is not None:
+        found = found.where(_ROWS.principal == principal)
+    if domain is not None:
+        found = found.where(_ROWS.domain == domain)
+    return [_memory(row) for row in conn.execute(found.limit(limit))]
+
+
 def _room(conn: Connection, new: NewMemory, now_ms: int) -> tuple[int, ...] | Full:
     """Which rows have to go before one more may come."""
     mine = _ROWS.principal == new.principal

@@ -113,6 +113,20 @@ def page(conn: Connection, principal: str, offset: int, limit: int) -> tuple[lis
     return [_note(row) for row in conn.execute(found.offset(offset).limit(limit))], int(total)
 
 
+def of_anybody(conn: Connection, note_id: str) -> OperatorNote | None:
+    """For the operator: a note whoever it is for."""
+    row = conn.execute(select(operator_note).where(_ROWS.note_id == note_id)).one_or_none()
+    return None if row is None else _note(row)
+
+
+def every(conn: Connection, principal: str | None, limit: int) -> list[OperatorNote]:
+    """For the operator: notes of all principals or of one, the last updated first."""
+    found = select(operator_note).order_by(_ROWS.updated_at_ms.desc(), _ROWS.note_id)
+    if principal is not None:
+        found = found.where(_ROWS.principal == principal)
+    return [_note(row) for row in conn.execute(found.limit(limit))]
+
+
 def matched(conn: Connection, notes: Sequence[OperatorNote], now_ms: int) -> None:
     """Note that notes were asked for; it keeps them from being thrown out and never makes them rank higher."""
     # Always by id: principals share some notes, and writers that take rows in different orders could block each other.

@@ -1,5 +1,6 @@
 """What a look brings to mind: things the user wants remembered about the site, told once in a while and only quoted."""
 
+import json
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -95,4 +96,6 @@ async def memory_hints(ctx: ToolContext, room: int) -> ToldMemory:
 
 
 def _quoted(one: SurfacedItem) -> str:
-    return f'{one.memory_type} #{one.memory_id} by {one.source} "{one_line(one.content, ITEM_CHARS)}"'
+    """The text stands in quotes that it can't end itself."""
+    text = json.dumps(one_line(" ".join(one.content.split()), ITEM_CHARS), ensure_ascii=False)
+    return f"{one.memory_type} #{one.memory_id} by {one.source} {text}"

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from nova_mcp.errors import InvalidParams
 from nova_mcp.hosts import normalize_host
 from nova_mcp.notes.rules import secret_reason
-from nova_mcp.tools.context import ToolContext
+from nova_mcp.secrets.store import SecretStore
 
 MAX_DOMAIN_CHARS: Final = 2_048
 
@@ -55,8 +55,8 @@ def refuse_secret_like(given: Iterable[tuple[str, str | None]]) -> None:
             raise secret_like(argument, looks)
 
 
-def refuse_known_secrets(ctx: ToolContext, given: Iterable[tuple[str, str | None]]) -> None:
+def refuse_known_secrets(secrets: SecretStore, given: Iterable[tuple[str, str | None]]) -> None:
     """Nor does anything that Nova keeps as a secret itself, whatever it looks like."""
     for argument, text in given:
-        if text is not None and ctx.secrets.redactor.text(text) != text:
+        if text is not None and secrets.redactor.text(text) != text:
             raise secret_like(argument, "one of the stored secrets")
