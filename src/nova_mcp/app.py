@@ -208,6 +208,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         ClaimBook(ports, db, server_id, learn_mode),
     )
     learning = Learning.over(db, ports.clock)
+    profiles = ProfileKeeper(db, ports, settings.notes.multi_tenant_domains)
     early = [asyncio.create_task(_warmed(browser))] if ahead else []
     catalogue = await anyio.to_thread.run_sync(load_catalogue)
     parts = Parts(
@@ -234,6 +235,8 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             notes=NoteKeeper(db, ports.clock, ports.ids, settings.notes),
             runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate),
             profiles=ProfileKeeper(db, ports, settings.notes.multi_tenant_domains),
+            runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate, profiles),
+            profiles=profiles,
             guidance=GuidanceKeeper(db, ports, settings.notes.multi_tenant_domains),
         ),
         secrets=secrets,

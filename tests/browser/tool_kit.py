@@ -89,6 +89,7 @@ async def tool_kit(
                 domain_notes=DomainNotes(db, ports, chosen.notes),
                 notes=NoteKeeper(db, ports.clock, ports.ids, chosen.notes),
                 runs=RunKeeper(db, ports, "block"),
+                runs=RunKeeper(db, ports, "block", ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS)),
                 profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
                 guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
             ),

@@ -132,6 +132,7 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     DomainNotes(db, ports, settings.notes),
                     NoteKeeper(db, clock, ports.ids, settings.notes),
                     runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate),
+                    runs=RunKeeper(db, ports, "block", ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS)),
                     profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
                     guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
                 ),

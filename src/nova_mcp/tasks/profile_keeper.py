@@ -59,6 +59,15 @@ class Found:
         return best_of(self.matches)
 
 
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A profile that a task was recognised by, and how surely."""
+
+    profile: Profile
+    score: float
+    confidence: float
+
+
 def tuning_of(profile: Profile, now_ms: int) -> Tuning:
     standing = Standing(
         profile.base_confidence,
@@ -109,6 +118,16 @@ class ProfileKeeper:
         told = shown_of(matches) if most is None else matches[:most]
         profiles = store.several(conn, principal, [one.candidate.profile_id for one in told])
         return Found(told if most is None else matches, profiles)
+
+    def best_for(self, conn: Connection, principal: str, content: TaskContent, host: str | None) -> Recognised | None:
+        """The profile that a run's own words mean, if one is accepted."""
+        text = f"{content.display_name} {content.goal}"
+        query = self.query(text, content.domain or host, content.platform, None)
+        found = self._matching(conn, principal, query, None)
+        best = found.best
+        if best is None:
+            return None
+        return Recognised(found.profiles[best.candidate.profile_id], best.score, best.candidate.confidence)
 
     def tuning(self, profile: Profile) -> Tuning:
         return tuning_of(profile, self._ports.clock.now_ms())

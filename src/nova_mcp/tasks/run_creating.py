@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from nova_mcp.errors import InvalidParams, NotFound
+from nova_mcp.errors import InvalidParams
 from nova_mcp.observation.model import Json
 from nova_mcp.observation.rules import DAY_MS
 from nova_mcp.tasks import profile_store, run_writing
@@ -14,6 +14,7 @@ from nova_mcp.tasks.deciding import Refused, Wrong
 from nova_mcp.tasks.effective_context import EffectiveContext, Overrides, TooLarge, effective_context
 from nova_mcp.tasks.kinds import task_kind_policy
 from nova_mcp.tasks.model import TaskContent, TaskKind
+from nova_mcp.tasks.not_found import no_profile
 from nova_mcp.tasks.profile_rules import Profile
 from nova_mcp.tasks.run_store import Run, run_created_by, run_of
 from nova_mcp.tasks.run_writing import NewRun
@@ -102,7 +103,7 @@ class RunCreator:
     def _begun(self, conn: Connection, at: Occasion, wish: RunWish) -> _Begun | Refused | Wrong:
         profile = None if wish.profile_id is None else profile_store.profile(conn, at.owner[0], wish.profile_id)
         if wish.profile_id is not None and profile is None:
-            return Wrong(unknown_profile())
+            return Wrong(no_profile(wish.profile_id))
         if profile is not None and profile.archived:
             return Refused("profile_archived", {"profileId": profile.profile_id})
         content = wish.content if profile is None else profile.content
@@ -151,14 +152,6 @@ def _new_run(at: Occasion, wish: RunWish, begun: _Begun, first: Seeded, instance
 
 
 # -- what is wrong with a call
-
-
-def unknown_profile() -> NotFound:
-    return NotFound(
-        "task.profile_not_found",
-        "There is no such profile of yours.",
-        "nova.task_profiles lists them; nova.task_match finds one for a task.",
-    )
 
 
 def too_large(found: TooLarge) -> InvalidParams:

@@ -23,6 +23,7 @@ from nova_mcp.tasks.completion import evaluate_completion
 from nova_mcp.tasks.coverage_rules import recommended_scan
 from nova_mcp.tasks.deciding import Deciding, Refused, Wrong
 from nova_mcp.tasks.model import ScanId, VerificationStep
+from nova_mcp.tasks.profile_keeper import ProfileKeeper, Recognised
 from nova_mcp.tasks.profile_store import RunOutcome
 from nova_mcp.tasks.run_creating import Created, RunCreator, RunWish, Seeds
 from nova_mcp.tasks.run_looking import RunView, Verified, Wanted
@@ -40,24 +41,32 @@ RUNS_LOOKED_AT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
+class Aware:
+    """What an agent is reminded of in an answer about one of its runs."""
+
+    active: tuple[ActiveRun, ...]
+    recognised: Recognised | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     """A run that was created, and what its agent has open."""
 
     created: Created
     proof: Proof
-    active: tuple[ActiveRun, ...]
+    aware: Aware
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
     view: RunView
-    active: tuple[ActiveRun, ...]
+    aware: Aware
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
     verified: Verified
-    active: tuple[ActiveRun, ...]
+    aware: Aware
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +102,13 @@ class RunKeeper:
         db: Database,
         ports: Ports,
         gate_mode: GateMode,
+        profiles: ProfileKeeper,
         evidence: UnitEvidence = evidence_store,
         seeds: Seeds = site_urls.seeds,
     ) -> None:
         self._db = db
         self._ports = ports
+        self._profiles = profiles
         self._runs = Runs(gate_mode, evidence)
         self._creator = RunCreator(evidence, seeds)
         self._labels: OrderedDict[Owner, _Labels] = OrderedDict()
@@ -112,7 +123,7 @@ class RunKeeper:
             if not isinstance(created, Created):
                 return created
             now = self._runs.standing(conn, created.run, at)
-            return Begun(created, self._runs.proof(conn, created.run, now), self._active(conn, owner))
+            return Begun(created, self._runs.proof(conn, created.run, now), self._aware(conn, created.run, owner))
 
         return self._deciding(owner, lives, write)
 
@@ -130,14 +141,14 @@ class RunKeeper:
     def looking(self, owner: Owner, instance_id: str, wanted: Wanted, lives: Lives) -> Deciding[Looked]:
         def look(conn: Connection, at: Occasion) -> Looked | Wrong:
             view = run_looking.look(conn, self._runs, at, instance_id, wanted)
-            return view if isinstance(view, Wrong) else Looked(view, self._active(conn, owner))
+            return view if isinstance(view, Wrong) else Looked(view, self._aware(conn, view.run, owner))
 
         return self._deciding(owner, lives, look)
 
     def verifying(self, owner: Owner, instance_id: str, reported: Reported, lives: Lives) -> Deciding[Checked]:
         def verify(conn: Connection, at: Occasion) -> Checked | Wrong:
             found = run_looking.verify(conn, self._runs, at, instance_id, reported)
-            return found if isinstance(found, Wrong) else Checked(found, self._active(conn, owner))
+            return found if isinstance(found, Wrong) else Checked(found, self._aware(conn, found.view.run, owner))
 
         return self._deciding(owner, lives, verify)
 
@@ -202,6 +213,10 @@ class RunKeeper:
     def moved(self) -> None:
         """Runs have begun or ended: labels are looked up anew."""
         self._labels.clear()
+
+    def _aware(self, conn: Connection, run: Run, owner: Owner) -> Aware:
+        found = self._profiles.best_for(conn, run.principal, run.content, run.target_host)
+        return Aware(self._active(conn, owner), found)
 
     def _active(self, conn: Connection, owner: Owner, host: str | None = None) -> tuple[ActiveRun, ...]:
         return tuple(self._reminder(conn, run) for run in open_runs(conn, owner, host))

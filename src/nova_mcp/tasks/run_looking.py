@@ -9,9 +9,10 @@ from nova_mcp.tasks import run_views
 from nova_mcp.tasks.answers import Proof, proof_of
 from nova_mcp.tasks.completion import Reason, Standing, StepResult, evaluate_completion
 from nova_mcp.tasks.deciding import Wrong
+from nova_mcp.tasks.not_found import no_run
 from nova_mcp.tasks.run_store import Event, Member, Run, members, run_of
 from nova_mcp.tasks.run_views import UnitFilter, UnitRow
-from nova_mcp.tasks.runs import Occasion, Reported, Runs, unknown_run, unknown_steps
+from nova_mcp.tasks.runs import Occasion, Reported, Runs, unknown_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Verified:
 def look(conn: Connection, runs: Runs, at: Occasion, instance_id: str, wanted: Wanted) -> RunView | Wrong:
     run = run_of(conn, at.owner[0], instance_id)
     if run is None:
-        return Wrong(unknown_run())
+        return Wrong(no_run(instance_id))
     now = runs.standing(conn, run, at)
     units, following = run_views.units_page(conn, run, wanted.units, wanted.after, wanted.unit_limit)
     return replace(
@@ -71,7 +72,7 @@ def look(conn: Connection, runs: Runs, at: Occasion, instance_id: str, wanted: W
 def verify(conn: Connection, runs: Runs, at: Occasion, instance_id: str, reported: Reported) -> Verified | Wrong:
     run = run_of(conn, at.owner[0], instance_id)
     if run is None:
-        return Wrong(unknown_run())
+        return Wrong(no_run(instance_id))
     if (unknown := unknown_steps(run, reported)) is not None:
         return Wrong(unknown)
     now = runs.standing(conn, run, at, reported)

@@ -89,7 +89,8 @@ def begin(conn: Connection, new: NewRun) -> bool:
         last_activity_at_ms=new.at_ms,
     )
     key = [task_instance.c.principal, task_instance.c.created_by, task_instance.c.create_event_id]
-    if conn.execute(put.on_conflict_do_nothing(index_elements=key)).rowcount == 0:
+    written = put.on_conflict_do_nothing(index_elements=key).returning(task_instance.c.instance_id)
+    if conn.execute(written).first() is None:
         return False
     join(conn, new.instance_id, new.principal, new.agent_id, new.at_ms)
     _add_units(conn, new.instance_id, new.units, 0, new.at_ms)
@@ -106,7 +107,8 @@ def join(conn: Connection, instance_id: str, principal: str, agent_id: str, at_m
     put = _insert(conn, task_instance_member).values(
         instance_id=instance_id, principal=principal, agent_id=agent_id, joined_at_ms=at_ms
     )
-    return conn.execute(put.on_conflict_do_nothing()).rowcount == 1
+    written = put.on_conflict_do_nothing().returning(task_instance_member.c.agent_id)
+    return conn.execute(written).first() is not None
 
 
 def _insert(conn: Connection, table: Table) -> Any:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
-from nova_mcp.errors import InvalidParams, NotFound
+from nova_mcp.errors import InvalidParams
 from nova_mcp.observation.model import Json
 from nova_mcp.observation.sights import PageLife
 from nova_mcp.settings import GateMode
@@ -30,6 +30,7 @@ from nova_mcp.tasks.completion import Reason, Standing, StepResult, evaluate_com
 from nova_mcp.tasks.deciding import Refused, Wrong
 from nova_mcp.tasks.executed import executed_steps
 from nova_mcp.tasks.next_actions import NextAction, Pointers, next_actions
+from nova_mcp.tasks.not_found import no_run
 from nova_mcp.tasks.profile_store import RunOutcome
 from nova_mcp.tasks.run_rules import Delta, EventKind, Problem, Report, named_keys, progress
 from nova_mcp.tasks.run_store import Event, Run, event_named, held_run, members, units_named
@@ -200,7 +201,7 @@ class Runs:
         """The run, held for this call; or the answer that was already given; or why not."""
         run = held_run(conn, at.owner[0], change.instance_id)
         if run is None:
-            return Wrong(unknown_run())
+            return Wrong(no_run(change.instance_id))
         known = event_named(conn, run.instance_id, change.client_event_id)
         if known is not None:
             same = (known.kind, known.payload_hash) == (change.kind, change.payload_hash)
@@ -274,14 +275,6 @@ def _pointers(conn: Connection, run: Run, now: Standing, proof: Proof) -> Pointe
 
 
 # -- what is wrong with a call
-
-
-def unknown_run() -> NotFound:
-    return NotFound(
-        "task.instance_not_found",
-        "There is no such run of yours.",
-        "nova.get_instructions lists your open runs; nova.task_instance_create starts one.",
-    )
 
 
 def reused_event(client_event_id: str) -> InvalidParams:

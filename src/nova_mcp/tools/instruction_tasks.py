@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from nova_mcp.tasks.instruction_text import Coverage, Quote, RunBrief
-from nova_mcp.tasks.profile_rules import awareness_profile
-from nova_mcp.tasks.run_keeper import OpenWork
+from nova_mcp.tasks.profile_keeper import Recognised
+from nova_mcp.tasks.run_keeper import Aware, OpenWork
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.instruction_parts import CoverageContractPart
 from nova_mcp.tools.task_run_parts import ActiveInstancePart, EvidencePart, TaskAwareness, evidence_part, task_awareness
@@ -40,12 +40,12 @@ class OpenTasks:
 
 
 async def open_tasks(ctx: ToolContext, keywords: Sequence[str], host: str | None) -> OpenTasks:
-    work, match = await ctx.runs.open_work(ctx.caller), await _profile_match(ctx, keywords, host)
-    told = task_awareness(work.active, match) if work.active or match is not None else None
+    work, found = await ctx.runs.open_work(ctx.caller), await _recognised(ctx, keywords, host)
+    told = task_awareness(Aware(work.active, found)) if work.active or found is not None else None
     return OpenTasks(told, None if work.evidence is None else evidence_part(work.evidence), _contract(work))
 
 
-async def _profile_match(ctx: ToolContext, keywords: Sequence[str], host: str | None) -> dict[str, JsonValue] | None:
+async def _recognised(ctx: ToolContext, keywords: Sequence[str], host: str | None) -> Recognised | None:
     """The profile of a task that these words describe; nothing without words."""
     if not keywords:
         return None
@@ -54,10 +54,7 @@ async def _profile_match(ctx: ToolContext, keywords: Sequence[str], host: str | 
     best = found.best
     if best is None:
         return None
-    match: dict[str, Any] = awareness_profile(
-        found.profiles[best.candidate.profile_id], best.score, best.candidate.confidence
-    )
-    return match
+    return Recognised(found.profiles[best.candidate.profile_id], best.score, best.candidate.confidence)
 
 
 def _contract(work: OpenWork) -> CoverageContractPart | None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from nova_mcp.tasks.run_keeper import Aware
 from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import Part
@@ -43,7 +44,7 @@ async def run_hints(ctx: ToolContext, room: int) -> RunHints:
     """The runs whose target lies on the host that the tab shows, within `room` tokens of text."""
     host = page_host(ctx.tab.url)
     runs = () if host is None else await ctx.runs.awareness(ctx.caller, host)
-    told = task_awareness(runs).active_instances if runs else []
+    told = task_awareness(Aware(runs)).active_instances if runs else []
     if not told:
         return NO_RUNS
     more = f" · {len(told) - 1} more" if len(told) > 1 else ""

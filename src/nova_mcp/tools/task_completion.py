@@ -1,9 +1,12 @@
 """The end of a run: verifying it, completing it if what was seen allows it, or giving it up."""
 
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field, JsonValue
+from sqlalchemy import Connection
 
+from nova_mcp.observation.model import CallRecord
 from nova_mcp.observation.rules import storable_text
 from nova_mcp.settings import ToolNames
 from nova_mcp.tasks.answers import Aborted, Completed
@@ -38,6 +41,7 @@ from nova_mcp.tools.task_run_parts import (
 from nova_mcp.tools.task_turns import RunResult, left_to_store, lives_of
 from nova_mcp.tools.times import utc
 
+COVERAGE_GATE = "task.url_coverage"
 _REPORTS = "one per step that you ran: {stepId, state, toolResult}"
 
 
@@ -117,7 +121,7 @@ def _verified(checked: Checked) -> VerifyResult:
         ),
         evidence_summary=evidence_part(view.proof.evidence),
         url_coverage=coverage_part(view.proof.coverage),
-        task_awareness=task_awareness(checked.active),
+        task_awareness=task_awareness(checked.aware),
     )
 
 
@@ -185,7 +189,18 @@ async def task_instance_complete(ctx: ToolContext, p: CompleteParams) -> Complet
     note = None if p.note is None else storable_text(p.note)
     deciding = ctx.runs.completing(ctx.caller.owner, p.change("complete"), (reported, note), lives_of(ctx))
     spelling = ctx.settings.tool_names
-    return left_to_store(ctx, deciding, lambda done: _answered(done, p.instance_id, spelling), CompleteResult)
+    pending = left_to_store(ctx, deciding, lambda done: _answered(done, p.instance_id, spelling), CompleteResult)
+
+    def decide(conn: Connection, record: CallRecord) -> CallRecord:
+        decided = deciding.decide(conn, record)
+        done = deciding.outcome
+        if isinstance(done, Completed) and done.shadow_refusal is not None:
+            # Counted by the gate's name, as every call is that a gate would have stopped if it were not on trial.
+            return replace(decided, outcome=replace(decided.outcome, gate_id=COVERAGE_GATE))
+        return decided
+
+    ctx.evidence.decide = decide
+    return pending
 
 
 def _answered(done: Completed | NotDone, instance_id: str, spelling: ToolNames) -> CompleteResult:

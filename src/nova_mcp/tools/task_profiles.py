@@ -1,6 +1,6 @@
 """Recurring tasks: recognising one, looking profiles up, and writing down what a task needs."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, JsonValue
 
@@ -8,9 +8,10 @@ from nova_mcp.hosts import normalize_host
 from nova_mcp.tasks.content_codec import content_json, json_bytes
 from nova_mcp.tasks.matching import LEAST_LISTED, THRESHOLD, Match, Rejection
 from nova_mcp.tasks.model import MOST_SCOPE_BYTES, TaskKind
-from nova_mcp.tasks.profile_keeper import Found
-from nova_mcp.tasks.profile_rules import Profile, awareness_profile, cut
+from nova_mcp.tasks.profile_keeper import Found, Recognised
+from nova_mcp.tasks.profile_rules import Profile, cut
 from nova_mcp.tasks.profile_store import Wanted
+from nova_mcp.tasks.run_keeper import Aware
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import AbsoluteUrl
@@ -89,7 +90,7 @@ class MatchResult(Result):
         if self.best_match is None:
             return "\n".join(["none of these is accepted:", *lines])
         profile = self.task_awareness.profile_match
-        goal = None if profile is None else profile["goal"]
+        goal = None if profile is None else profile.get("goal")
         return "\n".join([*lines, f"goal: {goal}", "start it with nova.task_instance_create {profileId}"])
 
 
@@ -121,17 +122,15 @@ async def task_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
         count=len(shown),
         threshold_used=THRESHOLD,
         current_scope=p.current_scope,
-        task_awareness=await _awareness(ctx, found),
+        task_awareness=task_awareness(Aware(await ctx.runs.awareness(ctx.caller), _recognised(found))),
     )
 
 
-async def _awareness(ctx: ToolContext, found: Found) -> TaskAwareness:
-    best, runs = found.best, await ctx.runs.awareness(ctx.caller)
+def _recognised(found: Found) -> Recognised | None:
+    best = found.best
     if best is None:
-        return task_awareness(runs)
-    profile = found.profiles[best.candidate.profile_id]
-    match: dict[str, Any] = awareness_profile(profile, best.score, best.candidate.confidence)
-    return task_awareness(runs, match)
+        return None
+    return Recognised(found.profiles[best.candidate.profile_id], best.score, best.candidate.confidence)
 
 
 def _shown_match(one: Match, profile: Profile) -> MatchPart:

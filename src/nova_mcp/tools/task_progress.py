@@ -11,7 +11,7 @@ from nova_mcp.tasks.run_rules import EventKind, Report
 from nova_mcp.tasks.runs import Change
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.spec import AgentParams, maybe, tool
+from nova_mcp.tools.spec import AgentParams, tool
 from nova_mcp.tools.task_content import HexId, Text2000
 from nova_mcp.tools.task_run_params import (
     CheckUpdateParams,
@@ -82,8 +82,8 @@ class ProgressResult(RunResult):
     discovery_state: model.DiscoveryState
     progress: ProgressPart
     completion_allowed: bool
-    reason_code: str | None
-    duplicate: bool = maybe(default=False)
+    reason_code: str | None = None
+    duplicate: bool = False
 
     def text(self) -> str:
         said = "already applied before: " if self.duplicate else ""

@@ -11,10 +11,14 @@ from nova_mcp.settings import GateMode
 from nova_mcp.tasks.awareness import MOST_CHARS, ActiveRun, fewer_words
 from nova_mcp.tasks.completion import Reason, StepResult, Tally, UrlCoverage
 from nova_mcp.tasks.model import DiscoveryState, GateStatus, RunStatus, ScanId, StepState
+from nova_mcp.tasks.profile_rules import awareness_profile
+from nova_mcp.tasks.run_keeper import Aware
 from nova_mcp.tools.spec import Part
 from nova_mcp.tools.times import utc
 
 SHOWN_TEXT = 160
+# What a profile needs to be worth mentioning.
+PROFILE_CHARS = 600
 
 
 class ProgressPart(Part):
@@ -240,14 +244,22 @@ def active_parts(runs: Sequence[ActiveRun]) -> list[ActiveInstancePart]:
     ]
 
 
-def task_awareness(runs: Sequence[ActiveRun], profile_match: dict[str, JsonValue] | None = None) -> TaskAwareness:
-    """Within its size: runs say less, the oldest first, then the profile goes."""
+def task_awareness(aware: Aware) -> TaskAwareness:
+    """Within its size: runs say less, the oldest first, and the profile takes the room that is left."""
+    runs, found = aware.active, aware.recognised
     while True:
-        block = TaskAwareness(profile_match=profile_match, active_instances=active_parts(runs))
+        room = MOST_CHARS - len(_block(runs).model_dump_json(by_alias=True))
+        if found is None or (not runs and room < PROFILE_CHARS):
+            profile = None
+        else:
+            profile = awareness_profile(found.profile, found.score, found.confidence, max(room, PROFILE_CHARS))
+        block = _block(runs, profile)
         if len(block.model_dump_json(by_alias=True)) <= MOST_CHARS:
             return block
-        if len(runs) > 1 or profile_match is None:
-            runs = fewer_words(runs)
-        else:
-            shorter = fewer_words(runs)
-            runs, profile_match = (shorter, profile_match) if shorter else (runs, None)
+        if not runs:
+            return _block(())
+        runs = fewer_words(runs)
+
+
+def _block(runs: Sequence[ActiveRun], profile: dict[str, JsonValue] | None = None) -> TaskAwareness:
+    return TaskAwareness(profile_match=profile, active_instances=active_parts(runs))

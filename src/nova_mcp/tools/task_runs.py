@@ -180,7 +180,7 @@ def _created(begun: Begun) -> CreateResult:
         evidence_window=EvidenceWindowPart(agent_id=run.created_by, since_at_ms=Member("", run.started_at_ms).since_ms),
         seeding=SeedingPart.model_validate(run.beginning["seeding"]),
         url_coverage=coverage_part(begun.proof.coverage),
-        task_awareness=task_awareness(begun.active),
+        task_awareness=task_awareness(begun.aware),
         duplicate=begun.created.duplicate,
     )
 
@@ -247,7 +247,7 @@ class GetResult(RunResult):
     progress: ProgressPart
     mandatory_checks_state: list[CheckStatePart]
     completion_allowed: bool
-    reason_code: str | None
+    reason_code: str | None = None
     resume_state: dict[str, JsonValue]
     members: list[MemberPart]
     effective_context: dict[str, JsonValue]
@@ -269,7 +269,7 @@ class GetResult(RunResult):
         name = one_line(str(self.effective_context.get("displayName", "")), 80)
         head = f"run {self.instance_id} “{name}” revision {self.instance_rev}, {self.run_status}: {done}"
         lines = [head, f"{self.progress.line()}, discovery {self.discovery_state}", self.evidence_summary.line()]
-        lines += self.url_coverage.lines()
+        lines += self.url_coverage.lines()[: 2 if self.run_status in OPEN else 1]
         lines += [f"check {one.check_id} {one.state}" for one in self.mandatory_checks_state]
         lines += [f"resume: {compact(self.resume_state)}"] if self.resume_state else []
         lines += [one.line() for one in self.units]
@@ -311,7 +311,7 @@ def _looked(looked: Looked) -> GetResult:
         events=[_event(one) for one in view.events],
         evidence_summary=evidence_part(view.proof.evidence),
         url_coverage=coverage_part(view.proof.coverage),
-        task_awareness=task_awareness(looked.active),
+        task_awareness=task_awareness(looked.aware),
         started_at_utc=utc(run.started_at_ms),
         last_activity_at_utc=utc(run.last_activity_at_ms),
         completed_at_utc=None if ended is None else utc(ended),

@@ -34,19 +34,22 @@ class RefusedRun(RunResult):
     """The store said no, for a reason the caller can act on."""
 
     ok: bool = False
-    applied: bool = False
+    applied: bool | None = Field(default=False, exclude_if=lambda applied: applied is None)
+    completed: bool | None = Field(default=None, exclude_if=lambda completed: completed is None)
+    completion_allowed: bool | None = Field(default=None, exclude_if=lambda allowed: allowed is None)
     instance_rev: int | None = Field(default=None, exclude_if=lambda rev: rev is None)
     profile_id: str | None = Field(default=None, exclude_if=lambda profile: profile is None)
 
     def text(self) -> str:
         said = _SAYINGS.get(self.reason_code or "", "").format(instanceRev=self.instance_rev, status=self.run_status)
-        return f"not applied, {self.reason_code}: {said}" if said else f"not applied, {self.reason_code}"
+        return f"not {'applied' if self.completed is None else 'completed'}, {self.reason_code}: {said}"
 
 
-def refusal(refused: Refused) -> RefusedRun:
-    return RefusedRun.model_validate(
-        {"reason_code": refused.reason_code, **{_FIELDS[name]: value for name, value in refused.details.items()}}
-    )
+def refusal(refused: Refused, *, completing: bool = False) -> RefusedRun:
+    found = {_FIELDS[name]: value for name, value in refused.details.items()}
+    if completing:
+        found |= {"applied": None, "completed": False, "completion_allowed": False}
+    return RefusedRun.model_validate({"reason_code": refused.reason_code, **found})
 
 
 _FIELDS: Mapping[str, str] = {"instanceRev": "instance_rev", "status": "run_status", "profileId": "profile_id"}
@@ -60,7 +63,7 @@ def left_to_store(ctx: ToolContext, deciding: Deciding[T], answer: Callable[[T],
         ctx.runs.moved()
         match deciding.settled():
             case Refused() as refused if type(refused) is Refused:
-                return refusal(refused)
+                return refusal(refused, completing="completed" in into.model_fields)
             case outcome:
                 return answer(cast(T, outcome))
 
