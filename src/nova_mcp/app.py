@@ -50,6 +50,9 @@ from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tasks.coverage_keeper import CoverageKeeper
+from nova_mcp.tasks.evidence_collector import EvidenceCollector
+from nova_mcp.tasks.evidence_store import target_ended
 from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.learn_mode import LearnMode
 from nova_mcp.tasks.profile_keeper import ProfileKeeper
@@ -179,11 +182,19 @@ async def build(settings: Settings, ports: Ports | None = None, *, ahead: bool =
 async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool) -> Nova:
     server_id = ServerId(ports.ids.token(16))
     learn_mode = LearnMode.over(db, ports.clock, settings)
+    evidence = EvidenceCollector()
     recorder = Recorder(
         db,
         ports,
         server_id,
-        also=(settle_recovered, renew_after_act, collecting(HOOKS, Counters().count), learn_mode.count),
+        also=(
+            settle_recovered,
+            renew_after_act,
+            collecting(HOOKS, Counters().count),
+            evidence.collect,
+            learn_mode.count,
+        ),
+        missed=evidence.missed,
     )
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
@@ -202,6 +213,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             keep_raw_urls=settings.keep_raw_urls,
             redactor=secrets.redactor,
             on_end=(fact_endings.target_ended, domain_notes.target_ended),
+            on_left=(target_ended,),
         ),
         policy,
         ports,
@@ -233,11 +245,10 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             learn_mode=learn_mode,
             domain_notes=domain_notes,
             notes=NoteKeeper(db, ports.clock, ports.ids, settings.notes),
-            runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate),
-            profiles=ProfileKeeper(db, ports, settings.notes.multi_tenant_domains),
             runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate, profiles),
             profiles=profiles,
             guidance=GuidanceKeeper(db, ports, settings.notes.multi_tenant_domains),
+            coverage=CoverageKeeper(db),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

@@ -106,6 +106,7 @@ class InvalidParams(NovaError):
             "ok.sensitive_value",
         }
         | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit", "conflicting_alias"}
+        | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit", "unknown_scan"}
         | {"claim.finalization_token_required", "learn.coverage_reason_required"}
         | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
         | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}

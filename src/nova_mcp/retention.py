@@ -14,7 +14,7 @@ from nova_mcp.observation.rules import DAY_MS, Holds
 from nova_mcp.promotion import cluster_store, track_store
 from nova_mcp.promotion import forgetting as learning
 from nova_mcp.settings import NoteSettings, RetentionSettings
-from nova_mcp.tasks import learn_store, run_retention
+from nova_mcp.tasks import coverage_store, learn_store, run_retention, site_urls, visit_store
 from nova_mcp.verification.forgetting import due_to_go, forgetting
 
 Chore = Callable[[Connection, int], int]
@@ -33,6 +33,9 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         learn_store.forgetting(kept.claim_days),
         domain_store.forget,
         run_retention.forgetting,
+        visit_store.forget,
+        coverage_store.forget,
+        site_urls.forget,
     ]
 
 

@@ -24,6 +24,7 @@ from nova_mcp.promotion.learning import Learning
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
+from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.learn_mode import LearnMode
 from nova_mcp.tasks.profile_keeper import ProfileKeeper
@@ -88,10 +89,10 @@ async def tool_kit(
                 learn_mode=LearnMode.over(db, ports.clock, chosen),
                 domain_notes=DomainNotes(db, ports, chosen.notes),
                 notes=NoteKeeper(db, ports.clock, ports.ids, chosen.notes),
-                runs=RunKeeper(db, ports, "block"),
                 runs=RunKeeper(db, ports, "block", ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS)),
                 profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
                 guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
+                coverage=CoverageKeeper(db),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

@@ -34,6 +34,7 @@ from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.learn_mode import LearnMode
 from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tasks.run_keeper import RunKeeper
+from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -131,10 +132,10 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     LearnMode.over(db, clock, settings),
                     DomainNotes(db, ports, settings.notes),
                     NoteKeeper(db, clock, ports.ids, settings.notes),
-                    runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate),
                     runs=RunKeeper(db, ports, "block", ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS)),
                     profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
                     guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
+                    CoverageKeeper(db),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

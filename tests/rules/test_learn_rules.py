@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
+from nova_mcp.observation.sights import Sight
 from nova_mcp.tasks.learn_rules import (
     Counted,
     Floors,
@@ -25,6 +26,7 @@ from nova_mcp.urls import normalize_url, route_key
 DOMAIN = "shop.test"
 ADA = Caller("local", "ada", ServerId("s"))
 CONTENT = frozenset({"content_exposed"})
+BROKEN = Sight("https://shop.test/", "0" * 16, "0" * 16, http_status=500, error_page=True)
 
 
 def page(url: str) -> PageState:
@@ -113,10 +115,15 @@ def test_a_dialog_over_a_surface_that_does_not_count_adds_nothing() -> None:
 @pytest.mark.parametrize("tool", ["perceive", "read_text", "extract_table", "coverage_scan", "search_text"])
 def test_reads_count_by_what_they_showed(tool: str) -> None:
     assert seen(look("https://shop.test/", tool)) == (1, 0)
-    assert seen(look("https://shop.test/", tool, signals=Signals(error_page=True))) == (0, 0)
-    assert seen(replace(look("https://shop.test/", tool), touched=Touched(flags=frozenset({"dom_exposed"})))) == (0, 0)
+    assert seen(look("https://shop.test/", tool, signals=Signals(sight=BROKEN))) == (0, 0)
     for kind in ("failed", "partial", "blocked_preflight", "invalid"):
         assert seen(replace(look("https://shop.test/", tool), outcome=CallOutcome(kind))) == (0, 0)  # type: ignore[arg-type]
+
+
+def test_a_glance_and_a_search_without_a_hit_are_no_reads() -> None:
+    assert seen(look("https://shop.test/", arguments={"mode": "state"})) == (0, 0)
+    assert seen(look("https://shop.test/", arguments={"mode": "full"})) == (1, 0)
+    assert seen(replace(look("https://shop.test/", "search_text"), touched=Touched())) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +187,7 @@ HOSTS = ["shop.test", "www.shop.test", "eu.shop.test", "other.test"]
 urls = st.builds(lambda host, path: f"https://{host}{path}", st.sampled_from(HOSTS), st.sampled_from(PATHS))
 dialogs = st.lists(st.sampled_from("abcde"), max_size=4).map(tuple)
 looks = st.builds(
-    lambda url, names, broken: look(url, signals=Signals(dialogs=names, error_page=broken)),
+    lambda url, names, broken: look(url, signals=Signals(dialogs=names, sight=BROKEN if broken else None)),
     urls,
     dialogs,
     st.booleans(),

@@ -19,6 +19,7 @@ PUBLISHED: dict[int | None, str] = {
         notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
         invalid_completion_condition expected_content_rev_required context_required
         invalid_domain notes.secret_like note_too_long host_mismatch no_target
+        pks.secret_like pks.scope_full pks.scope_mismatch signals_required unknown_scan
     """,
     -32004: """
         tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document

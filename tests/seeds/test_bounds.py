@@ -27,6 +27,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "domain_note_delete": {"domain": "a.example", "key": "K"},
     "domain_notes_list": {"domain": "a.example"},
     "click_selector": {"selector": "#go"},
+    "coverage_scan": {"scanId": "nova_full_page_text_v1"},
     "eval": {"expression": "1"},
     "explain": {"scope": "shop.test", "stableId": "lcj_1"},
     "extract_table": {},

@@ -88,7 +88,7 @@ class DialogOrders:
 class HostWindow:
     """Host events since entry. Network listeners live only as long as the window: they are dear on busy pages."""
 
-    def __init__(self, page: Page, orders: DialogOrders, on_status: Callable[[int], None]) -> None:
+    def __init__(self, page: Page, orders: DialogOrders, on_status: Callable[[int, tuple[str, ...]], None]) -> None:
         self.orders = orders
         self._on_status = on_status
         self.navigations: list[NavigationSeen] = []
@@ -201,13 +201,23 @@ class HostWindow:
             if seen.resource_type == "document":
                 seen.content_type = response.headers.get("content-type", "")
             if seen.main_document:
-                self._on_status(response.status)
+                self._on_status(response.status, redirects_of(response))
             self.note()
 
     def _on_failed(self, request: Request) -> None:
         if (seen := self._by_request.get(request)) is not None:
             seen.failed = True
             self.note()
+
+
+def redirects_of(response: Response | None) -> tuple[str, ...]:
+    """The addresses that led here by redirect, first to last."""
+    chain: list[str] = []
+    request = None if response is None else response.request.redirected_from
+    while request is not None:
+        chain.append(request.url)
+        request = request.redirected_from
+    return tuple(reversed(chain))
 
 
 def _has_frame(request: Request) -> bool:

@@ -9,7 +9,7 @@ from playwright.async_api import TimeoutError as DriverTimeout
 
 from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.guard import BLANK_MS, judge_target
-from nova_mcp.browser.host_window import HostWindow
+from nova_mcp.browser.host_window import HostWindow, redirects_of
 from nova_mcp.browser.navigation_report import (
     MAX_REDIRECTS_LISTED,
     STAYED,
@@ -207,7 +207,7 @@ class Navigation:
     async def _arrived(self, response: Response | None, window: HostWindow) -> NavigationReport:
         tab = self.tab
         if response is not None:
-            tab.http_status = response.status
+            tab.http_status, tab.redirects = response.status, redirects_of(response)
         state, waited = await self._wait(window)
         self._require_page()
         # The first answer of the new document comes only after the guard has placed its hold, if it has to.
@@ -219,7 +219,9 @@ class Navigation:
         ending = judge_arrival(tab.http_status, challenge=challenge, waited=waited, timeout_ms=self.options.timeout_ms)
         good = not challenge and (tab.http_status is None or tab.http_status < 400)
         busy = not waited and tab.host_busy(self.options.timeout_ms)
-        facts = Facts(state=state, verified=good, http_status=tab.http_status, redirects=_chain(response), busy=busy)
+        facts = Facts(
+            state=state, verified=good, http_status=tab.http_status, redirects=redirects_of(response), busy=busy
+        )
         return await self._report(ending, window, facts)
 
     async def _wait(self, window: HostWindow) -> tuple[LoadState, bool]:
@@ -310,16 +312,6 @@ class Navigation:
                 return tuple(dict.fromkeys((*self.warnings, *(warning.code for warning in found))))
             case _:
                 return self.warnings
-
-
-def _chain(response: Response | None) -> tuple[str, ...]:
-    """The addresses that led here by redirect, first to last."""
-    chain: list[str] = []
-    request = None if response is None else response.request.redirected_from
-    while request is not None:
-        chain.append(request.url)
-        request = request.redirected_from
-    return tuple(reversed(chain))
 
 
 async def _revive(tab: Tab) -> bool:

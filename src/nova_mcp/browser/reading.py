@@ -37,6 +37,7 @@ class ReadRequest:
     offset: int = 0
     continuation_token: str | None = None
     include_hidden: bool = False
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,11 @@ class ReadReport:
     scan_truncated: bool = False
     navigated_during_call: bool = False
     whole_page: bool = False
+    # Where the piece begins, and how many characters of the page's own the whole text holds, if they were counted.
+    start: int = 0
+    letters: int = 0
+    # Text that nobody sees was read as well.
+    hidden_too: bool = False
 
 
 def write_token(continuation: Continuation) -> str:
@@ -142,7 +148,9 @@ def _resumed(request: ReadRequest) -> tuple[ReadRequest, str | None]:
     locator = None
     if at.selector is not None or at.ref is not None:
         locator = Locator(at.selector, at.ref, at.frame_id, at.nth)
-    resumed = ReadRequest(locator, at.scope, request.max_chars, at.offset, None, at.include_hidden)
+    resumed = ReadRequest(
+        locator, at.scope, request.max_chars, at.offset, None, at.include_hidden, counted=request.counted
+    )
     return resumed, at.content_hash
 
 
@@ -157,7 +165,12 @@ async def read_text(tab: "Tab", request: ReadRequest) -> ReadReport:
         if request.locator is not None:
             element, frame_id = await find(tab, request.locator)
             node = element.node
-        question: Json = {"scope": request.scope, "node": node, "includeHidden": request.include_hidden}
+        question: Json = {
+            "scope": request.scope,
+            "node": node,
+            "includeHidden": request.include_hidden,
+            "counted": request.counted,
+        }
         return await tab.channel.ask("read", question, frame_id=frame_id, timeout_ms=_ANSWER_MS)
 
     raw, moved = await on_one_document(tab, look)
@@ -177,7 +190,8 @@ async def read_text(tab: "Tab", request: ReadRequest) -> ReadReport:
     elif request.locator is not None and len((request.locator.selector or "").encode()) > _TOKEN_SELECTOR:
         (name,) = tab.perception.assign([element], told["url"], tab.page_epoch)
         request = replace(request, locator=Locator(ref=name))
-    return _report(request, text, digest, (told["url"], told["title"], told["scopeUsed"], told["scanTruncated"]), moved)
+    page = (told["url"], told["title"], told["scopeUsed"], told["scanTruncated"])
+    return replace(_report(request, text, digest, page, moved), letters=int(told["letters"]))
 
 
 def _report(
@@ -204,4 +218,6 @@ def _report(
         scan_truncated=scan_truncated,
         navigated_during_call=moved,
         whole_page=request.locator is None and scope_used == "page" and request.offset == 0 and not more,
+        start=request.offset,
+        hidden_too=request.include_hidden,
     )

@@ -8,12 +8,15 @@ from sqlalchemy import Connection
 from nova_mcp.browser import journal
 from nova_mcp.browser.target_journal import EndReason, LastSeen, TargetKind, TargetOpened
 from nova_mcp.observation.model import ServerId
+from nova_mcp.observation.sights import STILL, PageLife
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.storage.engine import Database
 from nova_mcp.urls import redact_query
 
 # What else ends with a target, in the same transaction: its id, the time and the reason.
 OnEnd: TypeAlias = Callable[[Connection, str, int, str], None]
+# The same for what has to know how long its last pages stood there.
+OnLeft: TypeAlias = Callable[[Connection, str, int, PageLife], None]
 
 
 class StoredJournal:
@@ -27,12 +30,14 @@ class StoredJournal:
         keep_raw_urls: bool,
         redactor: Redactor | None = None,
         on_end: Sequence[OnEnd] = (),
+        on_left: Sequence[OnLeft] = (),
     ) -> None:
         self._db = db
         self._server_id = server_id
         self._keep_raw_urls = keep_raw_urls
         self._redactor = redactor or Redactor()
         self._on_end = tuple(on_end)
+        self._on_left = tuple(on_left)
 
     def _kept(self, url: str) -> str:
         clean = self._redactor.text(url)
@@ -60,13 +65,15 @@ class StoredJournal:
     async def moved(self, target_id: str, url: str, at_ms: int) -> None:
         await self._db.write(journal.target_moved, target_id, self._kept(url))
 
-    async def ended(self, target_id: str, reason: EndReason, at_ms: int) -> None:
-        await self._db.write(self._end, target_id, at_ms, reason)
+    async def ended(self, target_id: str, reason: EndReason, at_ms: int, life: PageLife = STILL) -> None:
+        await self._db.write(self._end, target_id, at_ms, reason, life)
 
-    def _end(self, conn: Connection, target_id: str, at_ms: int, reason: EndReason) -> None:
+    def _end(self, conn: Connection, target_id: str, at_ms: int, reason: EndReason, life: PageLife) -> None:
         journal.target_ended(conn, target_id, at_ms, reason)
         for follow in self._on_end:
             follow(conn, target_id, at_ms, reason)
+        for settle in self._on_left:
+            settle(conn, target_id, at_ms, life)
 
     async def last_seen(self, principal: str, target_id: str) -> LastSeen | None:
         row = await self._db.read(journal.last_seen, principal, target_id)

@@ -23,7 +23,9 @@ from nova_mcp.browser.host_window import (
     OnDialog,
 )
 from nova_mcp.browser.locks import ReadWriteLock
+from nova_mcp.browser.page_life import LifeSigns
 from nova_mcp.browser.perception import Perception
+from nova_mcp.browser.read_progress import ReadOn
 from nova_mcp.clock import Clock
 from nova_mcp.errors import NovaError
 from nova_mcp.policy import Denied
@@ -76,6 +78,8 @@ class Tab:
         self.url = BLANK
         self.title = ""
         self.http_status: int | None = None
+        # Addresses that led to this document by redirect, as far as anybody watched it come.
+        self.redirects: tuple[str, ...] = ()
         self.page_epoch = 0
         self.rev = 0
         self.opener_target_id: str | None = None
@@ -104,6 +108,9 @@ class Tab:
         # When each agent last looked at what the page shows.
         self.observed: dict[Owner, int] = {}
         self.last_activity_ms = clock.now_ms()
+        self.signs = LifeSigns(clock)
+        # How far each agent has read the text of this document without a gap.
+        self.read_on: dict[Owner, ReadOn] = {}
         self.loading = False
         self.leave = False
         self.stay_requested = False
@@ -118,6 +125,7 @@ class Tab:
         self._popup_moments: deque[float] = deque(maxlen=POPUPS_KEPT)
         self.popups_closed = 0
         self._next_status: int | None = None
+        self._next_redirects: tuple[str, ...] = ()
         self._seen_document = 0
         self._seen_page: Page | None = None
 
@@ -233,6 +241,7 @@ class Tab:
         self.loading = False
         self._dialog_moments.clear()
         channel.on_document(lambda _: self._new_document(channel))
+        channel.on_end(self.signs.left)
         page.on("dialog", self._on_dialog)
         page.on("popup", self._on_popup)
         page.on("download", self._on_download)
@@ -247,10 +256,13 @@ class Tab:
             self.loading = True
             self.title = ""
             self.http_status, self._next_status = self._next_status, None
+            self.redirects, self._next_redirects = self._next_redirects, ()
+            self.read_on.clear()
+            self.signs.left()
 
-    def _status_coming(self, status: int) -> None:
+    def _status_coming(self, status: int, redirects: tuple[str, ...]) -> None:
         """The status of a document that has not committed yet; without an open window nobody hears it."""
-        self._next_status = status
+        self._next_status, self._next_redirects = status, redirects
 
     def note_denied(self, verdict: Denied) -> None:
         """The policy stopped a page; whoever acted on it learns why."""
@@ -261,6 +273,7 @@ class Tab:
     def _loaded(self, page: Page) -> None:
         if page is self.page:
             self.loading = False
+            self.signs.stirred()
 
     def _on_navigated(self, frame: Frame) -> None:
         if frame.parent_frame is not None or frame.page is not self.page or frame.url.startswith("chrome-error:"):
@@ -269,6 +282,8 @@ class Tab:
         self._seen_document, self._seen_page = self.channel.document, frame.page
         if not same_document and frame.url != self.url:
             self.came_from = self.url
+        if frame.url != self.url:
+            self.signs.left()
         self.url = frame.url
         self._host.committed(self, frame.url)
         seen = NavigationSeen(frame.url, same_document, self._clock.monotonic_ms())
@@ -282,6 +297,7 @@ class Tab:
             await _quietly(dialog.dismiss())
             return
         self._dialog_moments.append(now)
+        self.signs.stirred()
         if dialog.type != "beforeunload" and is_storm(self._dialog_moments, now):
             self._note_dialog(dialog, "page_closed")
             for window in self._windows:

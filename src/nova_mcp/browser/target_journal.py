@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from nova_mcp.observation.model import Json
+from nova_mcp.observation.sights import STILL, PageLife
 
 TargetKind = Literal["tab", "sandbox"]
 EndReason = Literal["closed", "server_restart", "browser_exit", "sandbox_deleted"]
@@ -54,7 +55,9 @@ class TargetJournal(Protocol):
 
     async def moved(self, target_id: str, url: str, at_ms: int) -> None: ...
 
-    async def ended(self, target_id: str, reason: EndReason, at_ms: int) -> None: ...
+    async def ended(self, target_id: str, reason: EndReason, at_ms: int, life: PageLife = STILL) -> None:
+        """`life` is what the tab remembers of its pages, where it was a tab."""
+        ...
 
     async def last_seen(self, principal: str, target_id: str) -> LastSeen | None: ...
 
@@ -81,7 +84,7 @@ class MemoryJournal:
         if (row := self.rows.get(target_id)) is not None:
             self.rows[target_id] = (row[0], replace(row[1], url=url))
 
-    async def ended(self, target_id: str, reason: EndReason, at_ms: int) -> None:
+    async def ended(self, target_id: str, reason: EndReason, at_ms: int, life: PageLife = STILL) -> None:
         if (row := self.rows.get(target_id)) is not None:
             self.rows[target_id] = (row[0], LastSeen(row[1].url, at_ms, reason))
 

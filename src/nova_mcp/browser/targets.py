@@ -34,6 +34,7 @@ from nova_mcp.clock import Ports
 from nova_mcp.errors import InvalidParams, NovaError, Precondition, Unavailable
 from nova_mcp.hosts import under
 from nova_mcp.observation.model import Caller, Json
+from nova_mcp.observation.sights import PageLife
 from nova_mcp.urls import page_host
 
 __all__ = ["ACTIVE", "SANDBOX_ID", "PageParts", "Tab", "TabQuery", "Targets"]
@@ -92,6 +93,10 @@ class Targets:
 
     def __len__(self) -> int:
         return len(self._tabs)
+
+    def lives(self) -> dict[str, PageLife]:
+        """What the tabs of this server remember of their pages."""
+        return {tab.target_id: tab.signs.told() for tab in self._tabs.values()}
 
     # -- finding
 
@@ -289,7 +294,7 @@ class Targets:
         now = self._ports.clock.now_ms()
         if (url := self._moved.pop(tab.target_id, None)) is not None:
             await self._journal.moved(tab.target_id, url, now)
-        await self._journal.ended(tab.target_id, reason, now)
+        await self._journal.ended(tab.target_id, reason, now, tab.signs.told())
 
     def activate(self, caller: Caller, tab: Tab) -> str | None:
         """Make a tab the caller's current one; returns the previous."""

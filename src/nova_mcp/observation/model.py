@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal, NewType, TypeAlias
 
+from nova_mcp.observation.sights import Credit, ScanHint, ScanSeen, Sight
+
 ServerId = NewType("ServerId", str)
 
 Effect = Literal["read", "navigate", "act", "commit", "write", "admin"]
@@ -146,12 +148,15 @@ class Signals:
     checks: tuple[Checked, ...] = ()
     # The page, a control on it or the network did something; a focus that only moved is not meant.
     page_changed: bool = False
-    # The document is what a server or the browser shows instead of the page that was asked for.
-    error_page: bool = False
     # By what the dialogs that a look found open can be told apart; none of their text.
     dialogs: tuple[str, ...] = ()
     # Filled in the transaction of the record and read once that is committed: the way back to the answer.
     learned: list[Learned] = field(default_factory=list, compare=False)
+    # The page that the call ended on, and what a registered scan took of it; of what comes of them the same holds.
+    sight: Sight | None = None
+    scan: ScanSeen | None = None
+    credits: list[Credit] = field(default_factory=list, compare=False)
+    hints: list[ScanHint] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

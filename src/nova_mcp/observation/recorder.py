@@ -15,6 +15,7 @@ from nova_mcp.observation.model import CallRecord, Link, ServerId
 from nova_mcp.observation.store import ServerInfo, ServerRow, StoredCall
 from nova_mcp.processes import living, started_ms
 from nova_mcp.storage.engine import Database
+from nova_mcp.storage.errors import StoreUnavailable
 
 Also = Callable[[Connection, CallRecord, Link], None]
 # Decides in the record's own transaction what the call came to; the record it returns is the one that is written.
@@ -28,11 +29,20 @@ HEARTBEAT_S = 120
 class Recorder:
     """The only writer of the ledger; derived rows go into the same transaction through `also`."""
 
-    def __init__(self, db: Database, ports: Ports, server_id: ServerId, also: Sequence[Also] = ()) -> None:
+    def __init__(
+        self,
+        db: Database,
+        ports: Ports,
+        server_id: ServerId,
+        also: Sequence[Also] = (),
+        missed: Callable[[CallRecord], None] | None = None,
+    ) -> None:
         self._db = db
         self._ports = ports
         self._server_id = server_id
         self._also = tuple(also)
+        # Told of a record that could not be written, so that nobody takes the gap for an absence.
+        self._missed = missed
 
     @property
     def server_id(self) -> ServerId:
@@ -48,7 +58,12 @@ class Recorder:
     async def record(self, record: CallRecord, also: Sequence[Also] = (), decide: Decide | None = None) -> Link:
         """Commit one record with everything derived from it; StoreUnavailable when that failed."""
         with anyio.CancelScope(shield=True):
-            link = await self._db.write(self._append, record, (*self._also, *also), decide)
+            try:
+                link = await self._db.write(self._append, record, (*self._also, *also), decide)
+            except StoreUnavailable:
+                if self._missed is not None:
+                    self._missed(record)
+                raise
             self._ports.faults.hit("ledger.after_commit")
         return link
 

@@ -33,6 +33,7 @@ from nova_mcp.pipeline.endings import (
 )
 from nova_mcp.pipeline.envelope import Envelope, page_state
 from nova_mcp.pipeline.gates import Admitted, Notice, Refused, admit, reclaimed, shadow_gate
+from nova_mcp.pipeline.hints import with_hints
 from nova_mcp.pipeline.lessons import NO_LESSON, Lesson, Lessons, with_lessons
 from nova_mcp.pipeline.loops import Attempt, Loops, attempt_of
 from nova_mcp.pipeline.model import Answer, CallRequest, Within
@@ -244,6 +245,7 @@ class Pipeline:
         gates: Collection[GateId],
     ) -> tuple[Notice, ...]:
         parts, tab = self._parts, envelope.evidence.tab
+        envelope.began_on = None if tab is None else tab.url
         envelope.before = page_state(tab, keep_raw_urls=parts.settings.keep_raw_urls, redactor=parts.secrets.redactor)
         facts = parts.admission.facts(spec, params, envelope.caller, tab, request.connection)
         if tab is not None:
@@ -371,6 +373,7 @@ class Pipeline:
         if not envelope.is_step:
             answer = with_site_warning(answer, envelope.warned)
         answer = with_lessons(answer, lesson, envelope.evidence.learned, parts.settings.tool_names)
+        answer = with_hints(answer, envelope.evidence.signals.hints, parts.settings.tool_names)
         parts.browser.claims.told(envelope.caller.owner, envelope.words)
         return redacted_answer(answer, parts.secrets.redactor)
 

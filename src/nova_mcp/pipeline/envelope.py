@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 from nova_mcp.browser.claims import Reclaimed
 from nova_mcp.browser.elements import normalize_selector, selector_hash
-from nova_mcp.browser.guard import ERROR_PAGE
 from nova_mcp.browser.targets import Tab
 from nova_mcp.facts.policies import Lacking
 from nova_mcp.notes.domain_model import Due
@@ -18,6 +17,7 @@ from nova_mcp.observation.model import (
     PageState,
     Touched,
 )
+from nova_mcp.pipeline.sighting import sight_of
 from nova_mcp.redaction import redact_arguments, redact_selector
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.tools.context import Evidence
@@ -25,7 +25,6 @@ from nova_mcp.tools.spec import GateId, ToolSpec
 from nova_mcp.urls import normalize_url, redact_query, route_key
 
 NAME_LIMIT = 120
-HTTP_ERROR = 400
 
 
 @dataclass(slots=True)
@@ -42,6 +41,8 @@ class Envelope:
     spec: ToolSpec | None = None
     via: str | None = None
     before: PageState = field(default_factory=PageState)
+    # The whole address that the call began on; no record keeps it.
+    began_on: str | None = None
     gate_id: str | None = None
     # A gate that would have stopped the call if it were not being tried out.
     shadow_gate: str | None = None
@@ -99,7 +100,7 @@ class Envelope:
                 evidence.signals,
                 scripted=self._scripted(after),
                 refused=self.refused,
-                error_page=is_error_page(evidence.tab),
+                sight=sight_of(evidence.tab, self.before, self.began_on, self.redactor),
             ),
         )
 
@@ -128,10 +129,6 @@ class Envelope:
             known_fields=None if self.understood else self.open_names,
             keep_raw_urls=keep_raw_urls,
         )
-
-
-def is_error_page(tab: Tab | None) -> bool:
-    return tab is not None and ((tab.http_status or 0) >= HTTP_ERROR or tab.page.url.startswith(ERROR_PAGE))
 
 
 def page_state(tab: Tab | None, *, keep_raw_urls: bool, redactor: Redactor | None = None) -> PageState:

@@ -32,7 +32,6 @@ EXCLUDED: Final = "unit_excluded"
 COVERED_PERCENT: Final = 85
 SLACK_PERCENT: Final = 2
 SLACK_CHARS: Final = 4
-STEADY_CHARS: Final = 20
 FIRST_ERROR: Final = 400
 
 _POLICIES: Final[dict[str, KindPolicy]] = {"route_inventory": "min3", "exploratory": "min3", "ui_smoke": "min2"}
@@ -114,12 +113,6 @@ def _text_eligibility(scan: Judged) -> Ineligible | Literal["ok"]:
 
 def is_error(http_status: int | None) -> bool:
     return http_status is not None and http_status >= FIRST_ERROR
-
-
-def is_steady(earlier_chars: int, later_chars: int) -> bool:
-    """Whether two measures of a page's text say that it has stopped growing."""
-    change = abs(later_chars - earlier_chars)
-    return change <= STEADY_CHARS or 100 * change <= SLACK_PERCENT * max(earlier_chars, later_chars)
 
 
 def coverage_ratio(measures: ScanMeasures) -> float | None:

@@ -1,5 +1,6 @@
 """Addresses that Nova knows of a site: pages visited, and links that scans have seen on them."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -9,6 +10,7 @@ from sqlalchemy import text as sql
 
 from nova_mcp.hosts import normalize_host, site
 from nova_mcp.observation.rules import DAY_MS
+from nova_mcp.redaction import is_sensitive_key
 from nova_mcp.storage.prepared import Prepared
 from nova_mcp.tasks.tables import site_url
 from nova_mcp.urls import page_host, url_hash
@@ -42,6 +44,20 @@ def place_of(url: str) -> Place | None:
     raw = page_host(url)
     host = None if raw is None else normalize_host(raw)
     return None if host is None else Place(host, site(host))
+
+
+_SIGNED: Final = frozenset({"auth", "code", "jwt", "key", "sessionid", "sid", "sig", "signature", "ticket"})
+_TOKEN: Final = re.compile(r"eyJ[\w-]{5,}\.[\w-]{5,}")
+
+
+def rememberable(url: str) -> bool:
+    """Whether an address may be kept: one whose query lets somebody in is not."""
+    query = url.partition("?")[2]
+    for pair in re.split(r"[&#?]", query):
+        name, _, value = pair.partition("=")
+        if value and (is_sensitive_key(name) or re.sub(r"[^a-z]", "", name.lower()) in _SIGNED):
+            return False
+    return _TOKEN.search(url) is None
 
 
 def visited(conn: Connection, principal: str, url: str, at_ms: int) -> None:
@@ -103,7 +119,7 @@ def _note(conn: Connection, principal: str, urls: Iterable[str], source: Source,
     rows = {}
     for url in urls:
         place = place_of(url)
-        if place is not None:
+        if place is not None and rememberable(url):
             digest = url_hash(url)
             rows[digest] = {
                 "principal": principal,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, and_, bindparam, delete, exists, insert, literal_column, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, exists, insert, or_, select, update
 from sqlalchemy import text as sql
 
 from nova_mcp.observation.rules import DAY_MS
@@ -38,14 +38,11 @@ _COLUMNS: Final = (
     visit_window.c.agent_scripted,
 )
 _NEWEST = Prepared(
-    select(*_COLUMNS)
-    .where(
-        visit_window.c.target_id == bindparam("target"),
-        visit_window.c.principal == bindparam("owner_principal"),
-        visit_window.c.agent_id == bindparam("owner_agent"),
+    sql(
+        f"SELECT {', '.join(column.name for column in _COLUMNS)} FROM visit_window "  # noqa: S608 - our own names
+        "WHERE target_id = :target AND principal = :principal AND agent_id = :agent_id "
+        "ORDER BY window_id DESC LIMIT 1"
     )
-    .order_by(visit_window.c.window_id.desc())
-    .limit(literal_column("1"))
 )
 _ADD = Prepared(
     insert(visit_window),
@@ -84,7 +81,7 @@ _REDIRECT = sql(
 
 def newest(conn: Connection, owner: Owner, target_id: str) -> Visit | None:
     """The visit of an agent on a target that a call may still belong to."""
-    row = _NEWEST.run(conn, {"target": target_id, "owner_principal": owner[0], "owner_agent": owner[1]}).fetchone()
+    row = _NEWEST.run(conn, {"target": target_id, "principal": owner[0], "agent_id": owner[1]}).fetchone()
     return None if row is None else _visit(row)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
+    from nova_mcp.tasks.coverage_keeper import CoverageKeeper
     from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
     from nova_mcp.tasks.learn_mode import LearnMode
     from nova_mcp.tasks.profile_keeper import ProfileKeeper
@@ -139,6 +140,7 @@ class Memory:
     runs: "RunKeeper"
     profiles: "ProfileKeeper"
     guidance: "GuidanceKeeper"
+    coverage: "CoverageKeeper"
 
 
 @dataclass(frozen=True, slots=True)

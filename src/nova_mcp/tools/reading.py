@@ -1,11 +1,14 @@
 """Reading: what the page says."""
 
+from dataclasses import replace
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from nova_mcp.browser.coverage_look import judged_read
 from nova_mcp.browser.lines import one_line
-from nova_mcp.browser.reading import ReadRequest, as_page_text
+from nova_mcp.browser.read_progress import Piece, advanced
+from nova_mcp.browser.reading import ReadReport, ReadRequest, as_page_text
 from nova_mcp.browser.reading import read_text as read
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import MaybeElementParams
@@ -51,17 +54,32 @@ class ReadTextResult(PageResult):
         return f"{' · '.join(parts)}\n{as_page_text(self.page_text)}"
 
 
+def _read_to_its_end(ctx: ToolContext, p: ReadTextParams, report: ReadReport) -> bool:
+    """Whether the caller now has the whole page's text, be it in one piece or in several of the same text."""
+    if p.locator() is not None or report.scope_used != "page" or report.hidden_too or report.navigated_during_call:
+        return False
+    piece = Piece(report.content_hash, report.url, report.start, report.start + report.chars)
+    standing = advanced(ctx.tab.read_on.get(ctx.caller.owner), piece)
+    ctx.tab.read_on[ctx.caller.owner] = standing
+    return standing.upto >= report.total_chars
+
+
 @tool(title="Read text", effect="read", bundles=("core", "page_reading"))
 async def read_text(ctx: ToolContext, p: ReadTextParams) -> ReadTextResult:
     """Reads the visible text of the page or of one element in reading order, with light Markdown."""
     tab = ctx.tab
     tab.require_ready()
-    request = ReadRequest(p.locator(), p.scope, p.max_chars, p.offset, p.continuation_token, p.include_hidden)
+    # Only the text of a whole page can cover one, and only then it has to be measured.
+    whole = p.selector is None and p.ref is None
+    counts = whole and await ctx.memory.coverage.counts_pages(ctx.caller.owner)
+    request = ReadRequest(p.locator(), p.scope, p.max_chars, p.offset, p.continuation_token, p.include_hidden, counts)
     report = await read(tab, request)
     ctx.evidence.selector = p.selector
     ctx.evidence.flags.add("content_exposed")
     if report.whole_page:
         ctx.evidence.flags.add("full_document")
+    if _read_to_its_end(ctx, p, report) and counts:
+        ctx.evidence.signals = replace(ctx.evidence.signals, scan=await judged_read(tab, report))
     return ReadTextResult(
         target_id=tab.target_id,
         url=one_line(report.url, MAX_URL),

@@ -225,7 +225,10 @@ const KEEPS_BREAKS = /^preserve(-breaks)?$/;
 const readChildren = (sheet, el, context) => {
   for (const child of childrenOf(el, context.style)) {
     if (isElement(child)) readInto(sheet, child, context);
-    else if (isText(child) && !context.mute) readData(sheet, dataOf(child), context.style);
+    else if (isText(child) && !context.mute) {
+      if (context.budget.counts) context.budget.letters += letters(leaving(dataOf(child), context.hidden));
+      readData(sheet, dataOf(child), context.style);
+    }
   }
 };
 
@@ -278,7 +281,10 @@ const readRow = (sheet, el, context) => {
 const rawText = (el, context) => {
   let text = "";
   for (const child of composedChildren(el)) {
-    if (isText(child)) text += context.mute ? "" : dataOf(child);
+    if (isText(child) && !context.mute) {
+      if (context.budget.counts) context.budget.letters += letters(leaving(dataOf(child), context.hidden));
+      text += dataOf(child);
+    }
     if (!isElement(child) || SKIPPED.has(tagOf(child)) || context.level > MAX_LEVELS || context.budget.nodes-- <= 0) continue;
     if (tagOf(child) === "br") text += "\n";
     const style = styleOf(child);
@@ -317,7 +323,7 @@ const readLink = (sheet, el, context) => {
   sheet.line = before + (plain ? text : `${/^\s/.test(text) ? " " : ""}[${label}](${href})${/\s$/.test(text) ? " " : ""}`);
 };
 
-const newBudget = (millis = LIMITS.millis) => ({ nodes: LIMITS.nodes, deadline: now() + millis, truncated: false, items: new Map() });
+const newBudget = (millis = LIMITS.millis) => ({ nodes: LIMITS.nodes, deadline: now() + millis, truncated: false, items: new Map(), counts: false, letters: 0 });
 const topSight = () => ({ ground: WHITE, mute: false, edge: pageEdge() });
 
 // Text as it leaves: controls are never drawn; signs without a shape count as hidden.
@@ -361,10 +367,11 @@ const mainElement = () => {
 
 const letters = (text) => text.replace(/\s+/g, "").length;
 
-questions.read = ({ scope = "auto", node = null, includeHidden = false }) => {
-  const budget = newBudget();
+questions.read = ({ scope = "auto", node = null, includeHidden = false, counted = false }) => {
+  // `letters` is the page's own text, without the marks that are added to it.
+  const budget = { ...newBudget(), counts: counted };
   const page = { url: WIN.location.href, title: cut(squash(documentTitle(DOC)), 200) };
-  const told = (text, scopeUsed) => ({ ...page, text, scopeUsed, scanTruncated: budget.truncated });
+  const told = (text, scopeUsed) => ({ ...page, text, scopeUsed, scanTruncated: budget.truncated, letters: budget.letters });
   if (node !== null) {
     const el = nodeOf(node);
     if (el === null || !isConnected(el)) return { ...page, gone: true };

@@ -1,6 +1,9 @@
 """The scripts that run in a page's isolated world, joined in the order of their names."""
 
+import functools
+import hashlib
 import json
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Final
 
@@ -59,3 +62,27 @@ def _words() -> str:
     ):
         lists |= read(name)
     return json.dumps({**lists, "error": read("error_words.json")}, separators=(",", ":"))
+
+
+# What each registered scan consists of; another source needs another id.
+_TEXT_WALKS: Final = "99_coverage.js"
+SCAN_SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
+    "nova_full_page_text_v1": (_TEXT_WALKS, "99_scan_text.js"),
+    "nova_i18n_spellcheck_v1": (_TEXT_WALKS, "99_scan_i18n.js"),
+    "nova_structured_dom_v1": (_TEXT_WALKS, "99_scan_structure.js"),
+}
+# A text that was read as a whole comes from here.
+READING_SOURCES: Final = ("50_reading.js",)
+
+
+@functools.cache
+def source_hash(names: tuple[str, ...]) -> str:
+    """Stands for scripts as they are written, in this order."""
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(files(__name__).joinpath(name).read_bytes())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def scan_hash(scan_id: str) -> str:
+    return source_hash(SCAN_SOURCES[scan_id])

@@ -1,0 +1,39 @@
+"""Where a call ended, as the host knows it: for what is derived from its record, kept in no record itself."""
+
+from nova_mcp.browser.guard import ERROR_PAGE
+from nova_mcp.browser.tab import Tab
+from nova_mcp.observation.model import PageState
+from nova_mcp.observation.sights import Sight
+from nova_mcp.secrets.redactor import Redactor
+from nova_mcp.tasks.coverage_rules import is_error
+from nova_mcp.tasks.locators import path_hash, same_but_spelling
+from nova_mcp.urls import normalize_url, url_hash
+
+
+def sight_of(tab: Tab | None, before: PageState, began_on: str | None, redactor: Redactor) -> Sight | None:
+    """The page a call ended on, else the one it began on; None where neither has an address that counts."""
+    if tab is None:
+        return None
+    url = normalize_url(tab.url)
+    left = url is None
+    if url is None:
+        url = None if began_on is None else normalize_url(began_on)
+    if url is None:
+        return None
+    return Sight(
+        url=url,
+        url_hash=url_hash(url),
+        path_hash=path_hash(url),
+        http_status=None if left else tab.http_status,
+        error_page=not left and (is_error(tab.http_status) or tab.page.url.startswith(ERROR_PAGE)),
+        steady=not left and before.page_epoch == tab.page_epoch and began_on == tab.url,
+        redirected=() if left else _redirected(tab.redirects, url),
+        life=tab.signs.told(),
+        keepable=redactor.text(url) == url,
+    )
+
+
+def _redirected(chain: tuple[str, ...], url: str) -> tuple[str, ...]:
+    """The addresses on the way that are the page's own but for their spelling."""
+    on_the_way = {normalize_url(one) for one in chain} - {None, url}
+    return tuple(sorted(url_hash(one) for one in on_the_way if one is not None and same_but_spelling(one, url)))

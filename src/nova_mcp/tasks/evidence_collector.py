@@ -1,0 +1,213 @@
+"""What a recorded call proves about units of work, in the transaction that records it."""
+
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection
+
+from nova_mcp.observation.grades import is_read_like
+from nova_mcp.observation.model import CallRecord, Link
+from nova_mcp.observation.sights import Credit, ScanHint, ScanSeen, Sight
+from nova_mcp.tasks import coverage_store, evidence_store, site_urls, visit_store
+from nova_mcp.tasks.coverage_rules import (
+    EXCLUDED,
+    EXTRA_SCOPE,
+    OK,
+    Judged,
+    is_error,
+    policy_of,
+    recommended_scan,
+    scan_eligibility,
+    scan_trust,
+)
+from nova_mcp.tasks.coverage_store import StoredScan, Uncovered
+from nova_mcp.tasks.evidence_store import Findings, Run, Unit
+from nova_mcp.tasks.visit_store import Owner
+from nova_mcp.tasks.visits import PageCall, Step, stepped
+
+SCAN: Final = "nova.coverage_scan"
+# A sequence has a record of its own besides those of its steps; the steps are what was done on pages.
+SEQUENCE: Final = "nova.run_sequence"
+# The ways a call may come whose answer reaches whoever made it.
+HEARD: Final = frozenset({None, "call"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One successful call on a page, taken apart."""
+
+    record: CallRecord
+    sight: Sight
+    owner: Owner
+    target_id: str
+    read: bool
+
+    @property
+    def at_ms(self) -> int:
+        return self.record.started_at_ms
+
+    @property
+    def ended_at_ms(self) -> int:
+        return self.record.started_at_ms + self.record.duration_ms
+
+    @property
+    def selector_hash(self) -> str | None:
+        return self.record.touched.selector_hash
+
+
+class EvidenceCollector:
+    """Keeps visits, scans and known addresses, and raises the units of the runs that a call belongs to."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._missed: dict[Owner, int] = {}
+        self._marking: dict[Owner, int] = {}
+
+    def missed(self, record: CallRecord) -> None:
+        """A record was not written; the runs it may have belonged to learn of it with the next one that is."""
+        with self._lock:
+            for owner, at_ms in self._marking.items():
+                self._missed.setdefault(owner, at_ms)
+            self._marking = {}
+            self._missed.setdefault(record.caller.owner, record.started_at_ms)
+
+    def collect(self, conn: Connection, record: CallRecord, link: Link) -> None:
+        if self._missed or self._marking:
+            self._mark_gaps(conn)
+        call = _page_call(record)
+        if call is None:
+            return
+        step = _visited(conn, call)
+        fresh = step.current.window_id is None
+        if fresh:
+            _arrived(conn, call)
+        if call.selector_hash is not None:
+            visit_store.touch(conn, call.owner, call.selector_hash, call.at_ms)
+        scan = _scanned(conn, call)
+        runs = evidence_store.open_runs(conn, call.owner)
+        if not runs:
+            return
+        found = _findings(conn, call, step, scan, min(run.since_ms for run in runs))
+        led_here = {one.from_hash for one in found.redirects if one.to_hash == call.sight.url_hash}
+        observed = {call.sight.url_hash, call.sight.path_hash} | led_here
+        if call.selector_hash is not None:
+            observed.add(call.selector_hash)
+        units = evidence_store.apply(conn, runs, found, call.ended_at_ms, observed=observed)
+        here = [unit for unit in units if unit.locator_hash in observed]
+        if scan is not None:
+            record.signals.credits.extend(_credits(conn, runs, here, scan))
+        _hint(conn, call, runs, here)
+
+    def _mark_gaps(self, conn: Connection) -> None:
+        """Best effort: what this transaction marks is kept in mind until the next one shows that it was committed."""
+        with self._lock:
+            due, self._marking, self._missed = self._missed, self._missed, {}
+        for owner in sorted(due):
+            evidence_store.mark_gap(conn, owner, due[owner])
+
+
+def _page_call(record: CallRecord) -> _Call | None:
+    sight = record.signals.sight
+    target_id = record.after.target_id or record.before.target_id
+    if record.kind != "call" or record.outcome.kind != "ok" or sight is None or target_id is None:
+        return None
+    if record.tool_name == SEQUENCE:
+        return None
+    arguments = record.arguments if isinstance(record.arguments, dict) else {}
+    mode = arguments.get("mode")
+    hits = 1 if "content_exposed" in record.touched.flags else 0
+    reads = is_read_like(record.tool_name, mode=mode if isinstance(mode, str) else None, hits=hits)
+    return _Call(record, sight, record.caller.owner, target_id, reads and sight.steady)
+
+
+def _visited(conn: Connection, call: _Call) -> Step:
+    sight = call.sight
+    page_call = PageCall(
+        target_id=call.target_id,
+        task_id=call.record.task_id,
+        url_hash=sight.url_hash,
+        path_hash=sight.path_hash,
+        started_at_ms=call.at_ms,
+        ended_at_ms=call.ended_at_ms,
+        read=call.read,
+        error_page=sight.error_page,
+        agent_scripted=call.record.signals.scripted,
+        life=sight.life,
+    )
+    step = stepped(visit_store.newest(conn, call.owner, call.target_id), page_call)
+    if step.settled is not None:
+        visit_store.settle(conn, step.settled)
+    visit_store.save(conn, call.owner, step.current)
+    return step
+
+
+def _arrived(conn: Connection, call: _Call) -> None:
+    sight = call.sight
+    if sight.redirected:
+        visit_store.redirected(conn, call.owner, sight.redirected, sight.url_hash, call.ended_at_ms)
+    if sight.http_status is not None and not is_error(sight.http_status) and sight.keepable:
+        site_urls.visited(conn, call.owner[0], sight.url, call.ended_at_ms)
+
+
+def _scanned(conn: Connection, call: _Call) -> StoredScan | None:
+    """Write a scan down, whoever made it; a run that opens soon may look back to it."""
+    seen: ScanSeen | None = call.record.signals.scan
+    if seen is None:
+        return None
+    trust = scan_trust(seen.measures)
+    judged = Judged(seen.scan_id, seen.measures, trust.trusted, call.record.signals.scripted, seen.asks_channels)
+    scan = StoredScan(call.record.call_id, seen.measures.url_hash, call.at_ms, judged)
+    coverage_store.add(conn, call.owner, scan, seen, trust)
+    if trust.trusted and seen.links and not judged.error_page:
+        site_urls.linked(conn, call.owner[0], seen.links, call.ended_at_ms)
+    return scan
+
+
+def _findings(conn: Connection, call: _Call, step: Step, scan: StoredScan | None, since_ms: int) -> Findings:
+    visits = [visit for visit in (step.settled, step.current) if visit is not None]
+    scans = [] if scan is None else [scan]
+    if call.sight.redirected:
+        # What was seen of the page before anybody knew that this address leads to it.
+        here = [call.sight.url_hash]
+        visits += visit_store.on_pages(conn, call.owner, here, since_ms)
+        scans += coverage_store.of_pages(conn, call.owner, here, since_ms)
+    touched = None if call.selector_hash is None else {call.selector_hash: call.at_ms}
+    pages = {visit.url_hash for visit in visits}
+    return Findings(visits, scans, touched, visit_store.leads_to(conn, call.owner, pages, since_ms))
+
+
+def _credits(conn: Connection, runs: list[Run], here: list[Unit], scan: StoredScan) -> list[Credit]:
+    """What the scan came to in each run over pages."""
+    told = []
+    for run in runs:
+        if not run.counts_urls:
+            continue
+        reason: str = scan_eligibility(scan.judged, policy_of(run.task_kind))
+        left = coverage_store.uncovered(conn, run.instance_id)
+        units = [unit for unit in here if unit.instance_id == run.instance_id and unit.locator_type == "url_exact"]
+        if not units:
+            told.append(_credit(run, None, EXTRA_SCOPE, left))
+        for unit in units:
+            excluded = reason == OK and unit.status == "excluded"
+            told.append(_credit(run, unit.unit_key, EXCLUDED if excluded else reason, left))
+    return told
+
+
+def _credit(run: Run, unit_key: str | None, reason: str, left: Uncovered) -> Credit:
+    return Credit(run.instance_id, unit_key, reason == OK, reason, left.remaining, left.next_url)
+
+
+def _hint(conn: Connection, call: _Call, runs: list[Run], here: list[Unit]) -> None:
+    """A page that has to be covered was read in a way that covers nothing: said once to each agent of a run."""
+    if not call.read or call.record.tool_name == SCAN or call.record.via not in HEARD:
+        return
+    for run in runs:
+        if not run.exhaustive or not run.counts_urls or run.hinted:
+            continue
+        for unit in here:
+            if unit.instance_id == run.instance_id and unit.covered_by is None and unit.status != "excluded":
+                evidence_store.hinted(conn, run, call.ended_at_ms)
+                hint = ScanHint(run.instance_id, unit.unit_key, recommended_scan(run.task_kind))
+                call.record.signals.hints.append(hint)
+                return
