@@ -34,6 +34,7 @@ from nova_mcp.knowledge.refusing import (
     holds_script,
     selectors_of,
     surface_of,
+    unread_in,
 )
 from nova_mcp.knowledge.writing import (
     Conflict,
@@ -456,3 +457,37 @@ def test_what_is_kept_of_an_element_is_bounded():
     assert (one.tag, len(one.text) <= 120, len(one.classes), len(one.neighbours)) == ("button", True, 12, 4)
     assert "\u202e" not in one.text
     assert bounded(one) == one
+
+
+# -- claims that no label supports
+
+
+def consent(polarity, label):
+    action = Action("click", "#bar .no", polarity=polarity, element=ElementPrint("button", text=label))
+    body = content(Playbook("reject_preferred", (action,)), kind="consent_cmp")
+    looks = {"#bar": LiveLook(1), "#bar .no": LiveLook(1, True, ControlFacts((label,)))}
+    return body, check_live(body, looks)
+
+
+@pytest.mark.parametrize(
+    ("polarity", "label", "doubted"),
+    [
+        ("reject", "Hafna öllu", True),
+        ("noop", "Samþykkja", True),
+        ("reject", "Reject all", False),
+        ("reject", "Rifiuta tutto", False),
+        ("accept", "Samþykkja", False),
+    ],
+)
+def test_a_choice_that_the_label_can_not_confirm_is_told_when_it_is_written_and_explained(polarity, label, doubted):
+    body, verdict = consent(polarity, label)
+    expected = (("#bar .no", polarity),) if doubted else ()
+    assert verdict.problems == ()
+    assert verdict.unread == unread_in(body) == expected
+    done = upserted(None, Upsert("p", "consent_cmp", PRINT, body.playbook), Live(verdict, frozenset(), NOW), entries=0)
+    assert [f"is {polarity} is only claimed" in one for one in done.warnings] == [True] * doubted
+
+
+def test_an_acceptance_in_another_language_contradicts_a_claimed_refusal():
+    for label in ("Accetta tutti i cookie", "すべて受け入れる", "Ассept all"):
+        assert codes(consent("reject", label)[1].problems) == ["pks.polarity_mismatch"]

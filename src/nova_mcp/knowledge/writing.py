@@ -27,7 +27,7 @@ from nova_mcp.knowledge.model import (
     Signal,
     StableId,
 )
-from nova_mcp.knowledge.refusing import LiveVerdict, check_content
+from nova_mcp.knowledge.refusing import LiveVerdict, check_content, unread_words
 from nova_mcp.knowledge.stability import fragile_selectors
 
 WriteKind = Literal["created", "updated", "reactivated", "unchanged"]
@@ -103,6 +103,7 @@ def _warnings(content: Content, live: Live) -> tuple[str, ...]:
     told = [f'"{one[:80]}" looks generated and may not last.' for one in fragile_selectors(content)]
     if live.verdict.unconfirmed:
         told.append("Some selectors were not found on the open page; the entry stays in review until they are seen.")
+    told += [unread_words(*one) for one in live.verdict.unread]
     return tuple(told)
 
 
