@@ -110,6 +110,17 @@ def reachable_now(phenomenon: Phenomenon) -> tuple[Action, ...]:
     return tuple(found)
 
 
+def reached_later(phenomenon: Phenomenon) -> tuple[Action, ...]:
+    """The actions behind those, which may or may not be on the page already; each control once."""
+    playbook, first = phenomenon.content.playbook, reachable_now(phenomenon)
+    known = {one.selector for one in first}
+    found: dict[str, Action] = {}
+    for action in () if playbook is None else playbook.actions:
+        if action.selector is not None and action.mutates and action.selector not in known:
+            found.setdefault(action.selector, action)
+    return tuple(found.values())
+
+
 def has_selector(phenomenon: Phenomenon) -> bool:
     """Whether there is anything in the page to look for."""
     return any(one.kind == "dom" for one in phenomenon.content.fingerprint.signals)
