@@ -280,7 +280,7 @@ def _checked(shelved: Shelved, seen: SignalsSeen, found: Mapping[str, SelectorSe
         moved=moved(entry, observed, seen.locale) if sighted else None,
         seen_first=_seen_first(entry, found) if fits.reached else {},
         absent=tuple(one for one in later if not _resolves(one, found) and one not in missed) if fits.reached else (),
-        present=tuple(seen for one in (*now, *later) if (seen := _found_by(one, found)) is not None),
+        present=tuple(there for one in (*now, *later) if (there := _found_by(one, found)) is not None),
     )
 
 
