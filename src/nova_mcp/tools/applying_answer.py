@@ -20,9 +20,9 @@ from nova_mcp.tools.effects import DISPATCH_PROOFS, merged_effect
 from nova_mcp.tools.results import ActResult, DialogSeen, EffectSeen, VerifyState
 from nova_mcp.tools.spec import Part, maybe
 from nova_mcp.verification.wire import commit_json
+from nova_mcp.words import some
 
 _CLOSING: Final[frozenset[PlaybookPolicy]] = frozenset({"dismiss", "reject_preferred"})
-from nova_mcp.words import some
 
 
 class VerifyResult(Part):

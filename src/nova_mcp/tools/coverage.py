@@ -16,11 +16,11 @@ from nova_mcp.tasks.model import SCAN_IDS
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import LONGEST_URL, Params, Part, Result, TargetParams, maybe, tool
+from nova_mcp.words import some
 
 LABELLED = "nova_i18n_spellcheck_v1"
 # Waiting for the page, then three questions to it.
 SCANNING_MS = 35_000
-from nova_mcp.words import some
 
 
 class ScopeOptions(Params):

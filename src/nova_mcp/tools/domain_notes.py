@@ -25,6 +25,7 @@ from nova_mcp.notes.rules import secret_reason
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Part, Result, TargetParams, maybe, tool
 from nova_mcp.tools.times import utc
+from nova_mcp.words import some
 
 BUNDLES: Final = ("notes",)
 KEY: Final = r"^[A-Za-z0-9_-]{1,50}$"
@@ -32,7 +33,6 @@ ALL_KEYS: Final = "*"
 
 Domain = Annotated[str, Field(min_length=1, max_length=2000, description="host or URL")]
 Key = Annotated[str, Field(pattern=KEY)]
-from nova_mcp.words import some
 
 
 def _place(ctx: ToolContext, domain: str) -> Place:

@@ -16,13 +16,13 @@ from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.note_lines import head, note_line, said, stub_line
 from nova_mcp.tools.spec import Part
+from nova_mcp.words import some
 
 BLOCK: Final = "domainNotes"
 MOST_KEYS: Final = 20
 # A text shorter than this says nothing any more.
 LEAST_TEXT: Final = 8
 KEYS_TOKENS: Final = 30
-from nova_mcp.words import some
 
 
 class SurfacedNote(Part):
