@@ -21,7 +21,7 @@ COMMANDS: dict[str, str] = {
     "receipt": "Show the proof of a commit: what was sent, what came back, what the page showed.",
     "facts": "Show what is held true right now, tab by tab; --history adds what was held true before.",
     "knowledge": "Show what is known of websites: all sites, the entries of one, or one entry whole.",
-    "notes": "List, add, edit and delete notes: about sites for a user, and working rules across tasks.",
+    "notes": "List, add, edit and delete notes: about sites for a user, across tasks, and for every agent on a site.",
     "explain": "Explain why an entry stands at its level: its gates, what is missing, and what would help.",
     "export": "Write knowledge as a pack of JSON lines: what was learned, without evidence and without who learned it.",
     "import": "Take a knowledge pack in: entries start in review, and what is known here stays.",
