@@ -126,6 +126,11 @@ class ProfileKeeper:
         profiles = store.several(conn, principal, [one.candidate.profile_id for one in told])
         return Found(told if most is None else matches, profiles)
 
+    def known(self, conn: Connection, principal: str, profile_id: str) -> Recognised | None:
+        """The profile that a run was started from: nothing has to be recognised."""
+        found = store.profile(conn, principal, profile_id)
+        return None if found is None else Recognised(found, 1.0, self.tuning(found).effective)
+
     def best_for(self, conn: Connection, principal: str, content: TaskContent, host: str | None) -> Recognised | None:
         """The profile that a run's own words mean, if one is accepted."""
         text = f"{content.display_name} {content.goal}"

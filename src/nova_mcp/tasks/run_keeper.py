@@ -215,7 +215,10 @@ class RunKeeper:
         self._labels.clear()
 
     def _aware(self, conn: Connection, run: Run, owner: Owner) -> Aware:
-        found = self._profiles.best_for(conn, run.principal, run.content, run.target_host)
+        if run.profile_id is None:
+            found = self._profiles.best_for(conn, run.principal, run.content, run.target_host)
+        else:
+            found = self._profiles.known(conn, run.principal, run.profile_id)
         return Aware(self._active(conn, owner), found)
 
     def _active(self, conn: Connection, owner: Owner, host: str | None = None) -> tuple[ActiveRun, ...]:

@@ -22,6 +22,7 @@ ALL_KEYS: Final = "*"
 
 Domain = Annotated[DomainText, Field(description="host or URL")]
 Key = Annotated[str, Field(pattern=KEY)]
+from nova_mcp.words import some
 
 
 def _place(ctx: ToolContext, domain: str) -> Place:
@@ -75,7 +76,7 @@ class DomainNoteResult(Result):
     def text(self) -> str:
         if not self.ok:
             return f"{self.domain} {self.key} was not stored: {self.reason_code}, it is at rev {self.current_rev}"
-        told = f"{self.domain} {self.key} {self.action}: rev {self.rev}, {self.note_count} notes for this host"
+        told = f"{self.domain} {self.key} {self.action}: rev {self.rev}, {some(self.note_count, 'note')} for this host"
         check = self.playbook_check
         if check is None or check.complete:
             return told if check is None else f"{told}\nplaybook complete"

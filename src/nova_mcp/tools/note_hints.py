@@ -22,6 +22,7 @@ MOST_KEYS: Final = 20
 # A text shorter than this says nothing any more.
 LEAST_TEXT: Final = 8
 KEYS_TOKENS: Final = 30
+from nova_mcp.words import some
 
 
 class SurfacedNote(Part):
@@ -77,7 +78,7 @@ class NotesAvailablePart(Part):
 
     def line(self) -> str:
         blocks = f", {self.blocking} to acknowledge before acting here" if self.blocking else ""
-        return fit_tokens(f"{self.count} site notes: {', '.join(self.keys)}", KEYS_TOKENS) + blocks
+        return fit_tokens(f"{some(self.count, 'site note')}: {', '.join(self.keys)}", KEYS_TOKENS) + blocks
 
 
 @dataclass(slots=True)
