@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "explain": "Explain why an entry stands at its level: its gates, what is missing, and what would help.",
     "export": "Write knowledge as a pack of JSON lines: what was learned, without evidence and without who learned it.",
     "import": "Take a knowledge pack in: entries start in review, and what is known here stays.",
+    "tasks": "Show recurring tasks and their runs: what each needs, how far it is, what of it was seen.",
     "events": "Show recorded calls, oldest first; with --json one object per line.",
     "stats": "Show how well learning works: evidence, candidates, decisions, the outbox, and how pages take our acts.",
     "ledger": "Check the evidence ledger, print its heads.",
