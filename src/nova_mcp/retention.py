@@ -36,7 +36,6 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         learn_store.forgetting(kept.claim_days),
         domain_store.forget,
         run_retention.forgetting,
-        domain_store.forget,
     ]
 
 
@@ -73,8 +72,8 @@ def claims_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
     return claim_retention.due_to_go(conn, now_ms - kept.claim_days * DAY_MS)
 
 
-def runs_due(conn: Connection, now_ms: int) -> int:
-    """How many runs of tasks a run would end or empty."""
+def runs_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
+    """How many runs of tasks would end for being idle, or lose their details."""
     return run_retention.due_to_go(conn, now_ms)
 
 
