@@ -26,8 +26,7 @@ from nova_mcp.urls import normalize_url, route_key
 DOMAIN = "shop.test"
 ADA = Caller("local", "ada", ServerId("s"))
 CONTENT = frozenset({"content_exposed"})
-
-BROKEN = Sight("https://shop.test/", "hash", "path", error_page=True)
+BROKEN = Sight("https://shop.test/", "0" * 16, "0" * 16, http_status=500, error_page=True)
 
 
 def page(url: str) -> PageState:
@@ -117,9 +116,14 @@ def test_a_dialog_over_a_surface_that_does_not_count_adds_nothing() -> None:
 def test_reads_count_by_what_they_showed(tool: str) -> None:
     assert seen(look("https://shop.test/", tool)) == (1, 0)
     assert seen(look("https://shop.test/", tool, signals=Signals(sight=BROKEN))) == (0, 0)
-    assert seen(replace(look("https://shop.test/", tool), touched=Touched(flags=frozenset({"dom_exposed"})))) == (0, 0)
     for kind in ("failed", "partial", "blocked_preflight", "invalid"):
         assert seen(replace(look("https://shop.test/", tool), outcome=CallOutcome(kind))) == (0, 0)  # type: ignore[arg-type]
+
+
+def test_a_glance_and_a_search_without_a_hit_are_no_reads() -> None:
+    assert seen(look("https://shop.test/", arguments={"mode": "state"})) == (0, 0)
+    assert seen(look("https://shop.test/", arguments={"mode": "full"})) == (1, 0)
+    assert seen(replace(look("https://shop.test/", "search_text"), touched=Touched())) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ SOURCE = TESTS.parent / "src" / "nova_mcp"
 
 PUBLISHED: dict[int | None, str] = {
     -32602: """
-        invalid_params selector.invalid key.not_allowed claim.finalization_token_required
+        invalid_params selector.invalid key.not_allowed claim.finalization_token_required conflicting_alias
         learn.coverage_reason_required tab.unknown sandbox.unknown ok.sensitive_value
         pks.selector_too_broad pks.polarity_required pks.polarity_mismatch pks.outside_surface pks.script_content
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required
@@ -23,6 +23,10 @@ PUBLISHED: dict[int | None, str] = {
         invalid_domain notes.secret_like note_too_long host_mismatch no_target
         notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
         invalid_completion_condition expected_content_rev_required context_required
+        notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
+        invalid_completion_condition expected_content_rev_required context_required
+        invalid_domain notes.secret_like note_too_long host_mismatch no_target
+        pks.secret_like pks.scope_full pks.scope_mismatch signals_required unknown_scan
     """,
     -32004: """
         tab.no_active_tab frame.unknown frame.detached selector.not_found ref.stale ref.stale_document
@@ -33,6 +37,7 @@ PUBLISHED: dict[int | None, str] = {
         domain_note.not_found
         operator_notes.not_found
         task.profile_not_found task.instance_not_found task.guidance_not_found
+        domain_note.not_found
     """,
     -32003: """
         tab.active_ambiguous selector.ambiguous ref.ambiguous ref.identity_changed action.obstructed action.disabled
@@ -42,8 +47,8 @@ PUBLISHED: dict[int | None, str] = {
         read.source_changed wait_for_selector.still_changing search.regex_timeout eval.script_threw loop.same_action
         tab.limit_reached sandbox.limit_reached ok.no_service
         pks.scope_not_open pks.drift_blocked pks.element_changed pks.playbook_timeout pks.alias_taken
-        domain_notes.full domain_note.not_delivered
         browser_memory.full operator_notes.full
+        domain_notes.full domain_note.not_delivered
     """,
     -32002: """
         browser.not_found browser.launch_failed browser.restart_limit sandbox.node_lost tab.crashed tab.lost tab.busy
@@ -59,9 +64,9 @@ PUBLISHED: dict[int | None, str] = {
         upload.path_not_allowed
         secret.host_mismatch secret.insecure_origin feature.disabled blockers.needs_human blockers.repeat_suppressed
         guarded_commit.kill_switch_global guarded_commit.kill_switch_domain
-        pks.kill_switch pks.builtin_platform notes.user_owned
         pks.kill_switch pks.builtin_platform
         browser_memory.disabled browser_memory.domain_excluded notes.user_owned
+        pks.kill_switch pks.builtin_platform notes.user_owned
     """,
     -32029: "budget.exhausted",
     -32041: "learn.coverage_not_met",

@@ -145,7 +145,8 @@ def instructions_text(matter: Matter, prefix: str = "nova.") -> str:
     parts.append(evm.TEXT if matter.learn is None else _learn(matter.learn, matter.detail))
     text = _TOOL_NAME.sub(prefix, "\n\n".join(parts))
     said = [_run_quote(run) for run in matter.runs if run.said]
-    quoted = _quoted([*matter.quotes, *said], TEXT_CHARS[matter.detail] - len(text) - 2)
+    head = _TOOL_NAME.sub(prefix, QUOTED)
+    quoted = _quoted(head, [*matter.quotes, *said], TEXT_CHARS[matter.detail] - len(text) - 2)
     return f"{text}\n\n{quoted}" if quoted else text
 
 
@@ -235,14 +236,14 @@ def fenced(quote: Quote) -> str:
     return f"{fence}quote author={quote.author} {quote.label}\n{text}\n{fence}"
 
 
-def _quoted(quotes: Sequence[Quote], room: int) -> str:
+def _quoted(head: str, quotes: Sequence[Quote], room: int) -> str:
     """As many quotes as fit, what is enforced first; the rest is named."""
     if not quotes:
         return ""
     ranked = sorted(quotes, key=lambda quote: not quote.enforced)
-    told: list[str] = [QUOTED]
+    told: list[str] = [head]
     left: list[Quote] = []
-    used = len(QUOTED)
+    used = len(head)
     # Kept free for the line that names what finds no room.
     reserve = _NAMES_CHARS if sum(len(fenced(one)) + 1 for one in ranked) + used > room else 0
     for one in ranked:

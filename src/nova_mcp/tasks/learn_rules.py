@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from nova_mcp.hosts import normalize_host, site
 from nova_mcp.notes.playbook import PLAYBOOK_KEY
+from nova_mcp.observation.grades import is_read_like
 from nova_mcp.observation.model import CallRecord, PageState
 from nova_mcp.observation.rules import effective_page
 from nova_mcp.urls import classify_segment
@@ -23,7 +24,6 @@ SURFACES, INTERACTIONS = "visitedSurfaces", "meaningfulInteractions"
 MOST_SLUGS: Final = 2
 MOST_DIALOGS: Final = 3
 _PREFIX: Final = "nova."
-READ_LIKE: Final = frozenset({"perceive", "read_text", "extract_table", "coverage_scan", "search_text"})
 INTERACTING: Final = frozenset(
     {"click_selector", "type_selector", "choose_option", "input_key", "dismiss_blockers", "file_upload"}
 )
@@ -140,13 +140,12 @@ def _bare(record: CallRecord) -> str:
 
 
 def _is_look(record: CallRecord) -> bool:
-    """A read that showed something; a glance at the state and a search without a hit show nothing."""
-    return (
-        _bare(record) in READ_LIKE
-        and record.outcome.kind == "ok"
-        and "content_exposed" in record.touched.flags
-        and not record.signals.error_page
-    )
+    """A read of a page that is no error page; a glance at the state and a search without a hit are none."""
+    if record.outcome.kind != "ok" or (record.signals.sight is not None and record.signals.sight.error_page):
+        return False
+    mode = record.arguments.get("mode") if isinstance(record.arguments, dict) else None
+    hits = int("content_exposed" in record.touched.flags)
+    return is_read_like(record.tool_name, mode=mode if isinstance(mode, str) else None, hits=hits)
 
 
 def _is_interaction(record: CallRecord) -> bool:

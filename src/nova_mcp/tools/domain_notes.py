@@ -25,6 +25,7 @@ from nova_mcp.notes.rules import secret_reason
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Part, Result, TargetParams, maybe, tool
 from nova_mcp.tools.times import utc
+from nova_mcp.words import some
 
 BUNDLES: Final = ("notes",)
 KEY: Final = r"^[A-Za-z0-9_-]{1,50}$"
@@ -90,7 +91,7 @@ class DomainNoteResult(Result):
     def text(self) -> str:
         if not self.ok:
             return f"{self.domain} {self.key} was not stored: {self.reason_code}, it is at rev {self.current_rev}"
-        told = f"{self.domain} {self.key} {self.action}: rev {self.rev}, {self.note_count} notes for this host"
+        told = f"{self.domain} {self.key} {self.action}: rev {self.rev}, {some(self.note_count, 'note')} for this host"
         check = self.playbook_check
         if check is None or check.complete:
             return told if check is None else f"{told}\nplaybook complete"

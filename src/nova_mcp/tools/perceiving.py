@@ -59,6 +59,7 @@ from nova_mcp.tools.perceived import (
     resolved_parts,
 )
 from nova_mcp.tools.pictures import PicturePart, beside
+from nova_mcp.tools.run_hints import OpenRunsPart, RunHints, run_hints, runs_still
 from nova_mcp.tools.spec import RARE, Image, PageResult, TargetParams, maybe, tool
 
 # What other parts of Nova say in an answer shares this much of the budget; the page itself needs the rest.
@@ -88,6 +89,7 @@ class PerceiveResult(PageResult):
     title: str
     goal_context: GoalContextPart | None = None
     domain_notes: DomainNotesPart | SameNotesPart | None = maybe()
+    task_awareness: OpenRunsPart | None = maybe()
     ok_hints: OkHints | None = None
     pks: list[PksPart] = maybe([])
     pks_advice: list[PksAdvicePart] = maybe([])
@@ -153,7 +155,8 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     if tab.url != looked_from:
         # No longer than what was kept free for the hint about the page before.
         hints = await ok_hints(ctx, estimate_tokens(advice.hints.line))
-        advice = replace(advice, hints=hints, notes=notes_still(advice.notes))
+        runs = runs_still(ctx, advice.runs)
+        advice = replace(advice, hints=hints, notes=notes_still(advice.notes), runs=runs)
     if advice.hints.advice is not None:
         ctx.facts.told(advice.hints.advice)
     known = advice.knowledge.told(ctx, held)
@@ -192,6 +195,7 @@ class _Advice:
     goal: GoalContextPart | None
     goal_line: str
     notes: NoteHints | None
+    runs: RunHints
     hints: ToldHints
     memory: ToldMemory
     knowledge: KnowledgeHints
@@ -204,12 +208,18 @@ class _Advice:
         told = self.doubts and self.doubt_room
         doubt = fit_tokens(f"ok: {' '.join(self.doubts)}", self.doubt_room - 1) if told else ""
         notes = () if self.notes is None else self.notes.lines
-        told_all = (self.goal_line, *notes, self.hints.line, doubt, self.memory.line, self.known.lines)
+        told_all = (self.goal_line, *notes, self.runs.line, self.hints.line, doubt, self.memory.line, self.known.lines)
         return "\n".join(line for line in told_all if line)
 
     @property
     def omitted(self) -> list[str]:
-        return [*note_omissions(self.notes), *self.hints.omitted, *self.memory.omitted, *self.known.omitted]
+        return [
+            *note_omissions(self.notes),
+            *self.runs.omitted,
+            *self.hints.omitted,
+            *self.memory.omitted,
+            *self.known.omitted,
+        ]
 
 
 async def _advice(ctx: ToolContext, p: PerceiveParams) -> _Advice:
@@ -222,6 +232,8 @@ async def _advice(ctx: ToolContext, p: PerceiveParams) -> _Advice:
     if notes is not None:
         notes.tell_enforced(room)
         room -= notes.tokens
+    runs = await run_hints(ctx, room)
+    room -= runs.tokens
     hints = await ok_hints(ctx, max(0, room))
     doubts = hints.room_for_doubts
     room -= (estimate_tokens(hints.line) + 1 if hints.line else 0) + doubts
@@ -231,7 +243,8 @@ async def _advice(ctx: ToolContext, p: PerceiveParams) -> _Advice:
         room -= notes.tokens - before
     memory = await memory_hints(ctx, max(0, room - 1))
     room -= estimate_tokens(memory.line) + 1 if memory.line else 0
-    return _Advice(goal, line, notes, hints, memory, await knowledge_hints(ctx, max(0, room)), doubt_room=doubts)
+    knowledge = await knowledge_hints(ctx, max(0, room))
+    return _Advice(goal, line, notes, runs, hints, memory, knowledge, doubt_room=doubts)
 
 
 def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
@@ -252,6 +265,7 @@ def _with_advice(seen: PerceiveResult, advice: _Advice, taken: int) -> PerceiveR
         update={
             "goal_context": advice.goal,
             "domain_notes": None if advice.notes is None else advice.notes.part(),
+            "task_awareness": advice.runs.part,
             "ok_hints": advice.hints.part,
             "advisory_omitted": advice.omitted,
             "browser_memory": advice.memory.part,
