@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from etm_kit import Run, ad_hoc, condition, event, to, units
-from loop_kit import Server
+from loop_kit import SECRET, Server
 from place_kit import DAY, failed
 from sqlalchemy import update
 
 from nova_mcp.observation.store import ledger_body
-from nova_mcp.tasks.tables import task_instance, task_profile
+from nova_mcp.tasks.tables import task_finding, task_instance, task_instance_event, task_profile, task_unit
 
 PAGE = "https://shop.example/start"
 
@@ -450,6 +450,25 @@ async def test_the_texts_say_what_to_do(server: Server) -> None:
     ]
     told = await run.raw("get")
     assert "discovered unknown a" in told.content[0].text
+
+
+async def test_stored_secrets_are_not_kept_in_a_run(server: Server) -> None:
+    run = await Run.new(server, ad_hoc(goal=f"Sign in with {SECRET}"))
+    await run.done(
+        discoveredUnits=[{"unitKey": "a", "label": SECRET}],
+        unitUpdates=to("blocked", "a", reason=f"needs {SECRET}"),
+        findings=[{"findingKey": "f", "detail": f"shows {SECRET}"}],
+        resumeStateDelta={"checkpoint": {"typed": SECRET}},
+        note=SECRET,
+    )
+    await run.abort(reason=f"because of {SECRET}")
+    kept = [
+        str(row)
+        for table in (task_instance, task_instance_event, task_unit, task_finding)
+        for row in await server.rows(table, table.c.instance_id == run.instance_id)
+    ]
+    assert len(kept) == 5
+    assert not [one for one in kept if SECRET in one]
 
 
 async def test_awareness_stays_within_2000_characters(server: Server) -> None:

@@ -186,7 +186,7 @@ class RunKeeper:
         )
 
     def _contract(self, conn: Connection, run: Run) -> UrlContract:
-        coverage = run_views.standing(conn, run, self._runs.gate_mode).coverage
+        coverage = run_views.standing(conn, run, self._runs.gate_mode, naming=False).coverage
         return UrlContract(run.instance_id, coverage.remaining, recommended_scan(run.task_kind))
 
     async def label_of(self, record: CallRecord) -> str | None:
@@ -225,7 +225,7 @@ class RunKeeper:
         return tuple(self._reminder(conn, run) for run in open_runs(conn, owner, host))
 
     def _reminder(self, conn: Connection, run: Run) -> ActiveRun:
-        now = run_views.standing(conn, run, self._runs.gate_mode)
+        now = run_views.standing(conn, run, self._runs.gate_mode, naming=False)
         reasons = evaluate_completion(now)
         resume = run.state.resume
         return ActiveRun(
