@@ -30,11 +30,11 @@ from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
 from nova_mcp.tasks.learn_mode import LearnMode
 from nova_mcp.tasks.profile_keeper import ProfileKeeper
 from nova_mcp.tasks.run_keeper import RunKeeper
-from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -135,7 +135,7 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     runs=RunKeeper(db, ports, "block", ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS)),
                     profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
                     guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
-                    CoverageKeeper(db),
+                    coverage=CoverageKeeper(db),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

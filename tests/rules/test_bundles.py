@@ -27,7 +27,6 @@ CONTRACT = {
     "task_instance_get task_instance_progress task_instance_verify task_instance_complete task_instance_abort "
     "task_guidance_log_add task_guidance_logs task_promotion_candidates task_promote_guidance coverage_scan "
     "goal_register",
-    "task_memory": "goal_register coverage_scan",
     "pks_learning": "memory_add_candidate memory_stats learn_suggest learn_generate learn_promote learn_feedback "
     "learn_resolve_opportunity explain revalidate pks_get pks_match pks_list pks_upsert pks_patch pks_deprecate "
     "pks_upsert_hint pks_platform_list pks_platform_get pks_platform_seed phenomenon_apply telemetry_report",
@@ -37,23 +36,16 @@ CONTRACT = {
 }
 CATALOGUE = load_catalogue()
 EVERY = {spec.name for spec in CATALOGUE}
-# Expected as soon as they are there.
-NOT_YET = frozenset(f"{CONTRACT['task_memory']} {CONTRACT['notes']}".split()) - EVERY
-NOT_YET = frozenset(
-    {"get_instructions", "coverage_scan", "memory_note", "memory_recall", "memory_forget"}
-    | {f"operator_notes_{name}" for name in ("store", "query", "list", "delete")}
-)
-NOT_YET = frozenset({"get_instructions"})
 
 
 @pytest.mark.parametrize("bundle", CONTRACT)
 def test_a_bundle_holds_what_the_contract_lists(bundle: str) -> None:
     held = {spec.name for spec in CATALOGUE if bundle in spec.bundles}
-    assert held == set(CONTRACT[bundle].split()) - NOT_YET
+    assert held == set(CONTRACT[bundle].split())
 
 
 def test_the_union_of_the_bundles_is_every_tool() -> None:
-    assert {name for names in CONTRACT.values() for name in names.split()} - NOT_YET == EVERY
+    assert {name for names in CONTRACT.values() for name in names.split()} == EVERY
     assert CONTRACT.keys() == BUNDLES.keys()
     assert {spec.name for name in BUNDLES for spec in CATALOGUE.bundle(name)} == EVERY
 
