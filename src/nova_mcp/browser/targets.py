@@ -93,6 +93,11 @@ class Targets:
     def __len__(self) -> int:
         return len(self._tabs)
 
+    @property
+    def opening(self) -> bool:
+        """Whether a tab is on its way that is not among the others yet."""
+        return bool(self._seats)
+
     # -- finding
 
     async def resolve(self, caller: Caller, target_id: str = ACTIVE, connection: str | None = None) -> Tab:
