@@ -74,6 +74,13 @@ def test_free_json_has_a_bounded_depth(wrap: Callable[[Any], Any]) -> None:
         parse_arguments(Free, {"value": wrap(value)})
 
 
+@pytest.mark.parametrize("value", [math.inf, [-math.inf], {"a": [1, {"b": math.nan}]}])
+def test_free_json_holds_no_number_that_an_answer_could_not_carry(value: Any) -> None:
+    with pytest.raises(InvalidParams, match="too large to be kept"):
+        parse_arguments(Free, {"value": value})
+    assert parse_arguments(Free, {"value": [1.5e308, -0.0]}).value == [1.5e308, -0.0]
+
+
 def test_depth_is_counted_in_arrays_and_objects() -> None:
     assert not deeper_than(1, 0)
     assert not deeper_than("[[[", 0)

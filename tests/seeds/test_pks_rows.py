@@ -673,6 +673,17 @@ async def test_of_an_unknown_site_every_tool_says_the_same(site: Site) -> None:
         assert refused(body, "pks.phenomenon_not_found", -32004) == f'{site.scope} has no entry "nobody".'
 
 
+async def test_an_entry_is_not_taken_with_a_number_that_no_answer_could_carry(site: Site) -> None:
+    fact = {"type": "fact", "assertion": {"factKey": "page.title", "operator": "eq", "expected": [float("inf")]}}
+    entry = consent()
+    entry["playbook"]["verify"] = [fact]
+    given = {"scope": site.scope, "phenomenon": entry}
+    request = CallRequest("nova.pks_upsert", given, "local", None)
+    told = await site.server.nova.call(request)
+    assert told.structured["reasonCode"] == "invalid_params"
+    assert (await site.get())["found"] is False
+
+
 async def test_an_entry_is_not_taken_with_a_bottomless_print(site: Site) -> None:
     bomb: Any = 1
     for _ in range(220):

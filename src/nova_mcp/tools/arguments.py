@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -26,7 +27,7 @@ def parse_arguments(params: type[P], arguments: Mapping[str, Json]) -> P:
     if deeper_than(given, MAX_DEPTH):
         raise _too_deep()
     try:
-        return params.model_validate(given)
+        parsed = params.model_validate(given)
     except ValidationError as error:
         problems = error.errors(include_url=False)
         told = "; ".join(_sentence(params, problem) for problem in problems[:SHOWN_PROBLEMS])
@@ -40,6 +41,19 @@ def parse_arguments(params: type[P], arguments: Mapping[str, Json]) -> P:
         ) from None
     except RecursionError:
         raise _too_deep() from None
+    if _beyond_numbers(given):
+        # Where a field says nothing about numbers: 1e999 is JSON to read, and nothing that could ever be answered.
+        raise InvalidParams("invalid_params", "a number is too large to be kept", "Nothing ran. Send it as a text.")
+    return parsed
+
+
+def _beyond_numbers(given: object) -> bool:
+    layer: list[object] = [given]
+    while layer:
+        if any(isinstance(one, float) and not isfinite(one) for one in layer):
+            return True
+        layer = [inner for one in layer for inner in _inside(one)]
+    return False
 
 
 def _too_deep() -> InvalidParams:
