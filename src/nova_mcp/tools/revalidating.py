@@ -19,7 +19,7 @@ from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE
 from nova_mcp.tools.knowledge_params import SiteText
 from nova_mcp.tools.scopes import scope_on
-from nova_mcp.tools.spec import Part, Result, TargetParams, tool
+from nova_mcp.tools.spec import Part, Result, TargetParams, maybe, tool
 
 BUNDLES: Final = ("pks_learning",)
 
@@ -55,6 +55,7 @@ class RevalidateRow(Part):
     telemetry_recorded: bool
     telemetry_skipped_reason: UnrecordedBecause | None
     telemetry_error: str | None = None
+    not_on_page: list[str] = maybe([])
 
 
 class RevalidateResult(Result):
@@ -83,6 +84,8 @@ class RevalidateResult(Result):
                 line += f" · {found.lost_selector} may now be {found.selector} ({found.confidence})"
             elif found is not None:
                 line += f" · {found.lost_selector} is lost, no repair: {found.abstained}"
+            if one.not_on_page:
+                line += f" · later steps not on this page: {', '.join(one.not_on_page)}"
             yield line
 
 
@@ -136,6 +139,7 @@ def _row(found: Revalidation, one: EntryCheck) -> RevalidateRow:
         telemetry_outcome=one.telemetry,
         telemetry_recorded=skipped is None,
         telemetry_skipped_reason=skipped,
+        not_on_page=[action.selector or "" for action in one.absent],
     )
 
 
