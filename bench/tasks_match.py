@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -160,10 +160,10 @@ class Maker:
         self._words = [
             "".join(self._random.choices(syllables, k=self._random.randint(2, 4))) for _ in range(VOCABULARY)
         ]
-        self._weights = [1 / (rank + 10) for rank in range(VOCABULARY)]
+        self._weights = list(accumulate(1 / (rank + 10) for rank in range(VOCABULARY)))
 
     def _text(self, count: int) -> str:
-        return " ".join(self._random.choices(self._words, self._weights, k=count))
+        return " ".join(self._random.choices(self._words, cum_weights=self._weights, k=count))
 
     def content(self, number: int) -> TaskContent:
         host = f"host{self._random.randrange(HOSTS)}.example" if number % 2 else None

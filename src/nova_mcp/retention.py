@@ -34,14 +34,13 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         coverage_store.forget,
         site_urls.forget,
         learn_store.forgetting(kept.claim_days),
-        domain_store.forget,
         run_retention.forgetting,
     ]
 
 
 def note_chores(kept: NoteSettings) -> list[Chore]:
     """What notes forget, once a day."""
-    return [daily(memory_store.pruning(kept.browser_memory.retention_days))]
+    return [daily(memory_store.pruning(kept.browser_memory.retention_days)), daily(domain_store.forget)]
 
 
 def journal_chore(kept: RetentionSettings) -> Chore:

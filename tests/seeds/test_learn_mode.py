@@ -172,6 +172,16 @@ async def test_an_error_page_is_no_surface(visit: Visit, pages: Shop) -> None:
     assert await visit.counted() == (0, 0)
 
 
+async def test_what_the_browser_shows_instead_of_a_page_is_no_surface(visit: Visit) -> None:
+    await visit.begin()
+    await visit.call("navigate", url=f"{visit.place.origin}/about")
+    await visit.call("navigate", url="http://127.0.0.1:1/")
+    await visit.call("read_text")
+    assert await visit.counted() == (0, 0)
+    await visit.look("/about")
+    assert await visit.counted() == (1, 0)
+
+
 async def test_a_dialog_that_a_look_finds_open_is_a_surface(visit: Visit) -> None:
     await visit.begin()
     await visit.look("/dialog")

@@ -10,11 +10,11 @@ from place_kit import DAY, MINUTE, Place, failed
 from sqlalchemy import Connection, select
 
 from nova_mcp.notes.domain_model import Wish
-from nova_mcp.notes.domain_store import forget, put
+from nova_mcp.notes.domain_store import put
 from nova_mcp.notes.playbook import SECTIONS
 from nova_mcp.notes.tables import browser_memory, domain_note, operator_note
 from nova_mcp.observation.store import ledger_body
-from nova_mcp.retention import chores
+from nova_mcp.retention import note_chores
 from nova_mcp.tokens import estimate_tokens
 
 SETTINGS = {"enable_eval": True}
@@ -519,6 +519,6 @@ async def test_instructions_quote_enforced_notes_in_full_and_ten_hints(server: S
 async def test_notes_nobody_needs_go_after_half_a_year(server: Server, place: Place) -> None:
     await note(place, "IDLE")
     await note(place, "STOP", enforcement="block")
-    assert forget in chores(server.nova._parts.settings.retention)
-    await server.nova._db.write(forget, server.clock.now_ms() + 181 * DAY)
+    for chore in note_chores(server.nova._parts.settings.notes):
+        await server.nova._db.write(chore, server.clock.now_ms() + 181 * DAY)
     assert [row["key"] for row in await stored(place)] == ["STOP"]
