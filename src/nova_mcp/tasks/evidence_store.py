@@ -81,8 +81,12 @@ _RUNS = Prepared(
         task_instance_member.c.principal == bindparam("owner_principal"),
         task_instance_member.c.agent_id == bindparam("owner_agent"),
         task_instance_member.c.ended_at_ms.is_(None),
+        # Asked of the row that is held as well: a run that ended while this waited for it is left alone.
+        task_instance.c.ended_at_ms.is_(None),
     )
     .order_by(task_instance_member.c.instance_id)
+    # Whoever touches units holds their run first: a report and a visit that meet must not wait for each other.
+    .with_for_update(of=task_instance)
 )
 _UNIT: Final = (
     task_unit.c.instance_id,
