@@ -227,7 +227,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 keep_raw_urls=settings.keep_raw_urls,
             ),
             learning=learning,
-            coverage=CoverageKeeper(db),
+            coverage=CoverageKeeper(db, evidence),
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

@@ -13,6 +13,7 @@ from nova_mcp.promotion import cluster_store, track_store
 from nova_mcp.promotion import forgetting as learning
 from nova_mcp.settings import RetentionSettings
 from nova_mcp.tasks import coverage_store, site_urls, visit_store
+from nova_mcp.tasks.evidence_store import open_instances
 from nova_mcp.verification.forgetting import due_to_go, forgetting
 
 Chore = Callable[[Connection, int], int]
@@ -63,8 +64,10 @@ def claims_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
 
 
 def holds(conn: Connection) -> Holds:
-    """Calls of a live claim stay, those of an ended one may go sooner, and what a candidate rests on stays with it."""
-    return replace(claim_retention.claim_holds(conn), referenced=referenced_calls(conn))
+    """Calls of a live claim or an open run stay, those of an ended claim may go sooner, and what a candidate rests on
+    stays with it."""
+    claims = claim_retention.claim_holds(conn)
+    return replace(claims, open=claims.open | open_instances(conn), referenced=referenced_calls(conn))
 
 
 def _journal(kept: RetentionSettings) -> JournalRetention:

@@ -22,6 +22,7 @@ from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.tasks.coverage_keeper import CoverageKeeper
+from nova_mcp.tasks.evidence_collector import EvidenceCollector
 from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -79,7 +80,7 @@ async def tool_kit(
                 statistician=Statistician(db, ports.clock),
                 facts=FactKeeper(db, ports.clock),
                 learning=Learning.over(db, ports.clock),
-                coverage=CoverageKeeper(db),
+                coverage=CoverageKeeper(db, EvidenceCollector()),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

@@ -28,6 +28,7 @@ from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tasks.coverage_keeper import CoverageKeeper
+from nova_mcp.tasks.evidence_collector import EvidenceCollector
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -122,7 +123,7 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     Statistician(db, clock),
                     FactKeeper(db, clock, policies=load_policies(tmp_path)),
                     Learning.over(db, clock),
-                    CoverageKeeper(db),
+                    CoverageKeeper(db, EvidenceCollector()),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

@@ -14,6 +14,7 @@ from nova_mcp.clock import Ports
 from nova_mcp.errors import InvalidParams, NotFound, NovaError, UnknownTool
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Flag, ServerId
 from nova_mcp.observation.recorder import Recorder
+from nova_mcp.observation.rules import effective_page
 from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.asides import with_asides
 from nova_mcp.pipeline.callers import OWN, tolerated, whose
@@ -373,6 +374,8 @@ class Pipeline:
             return
         parts = self._parts
         record = envelope.close(outcome, parts.ports.clock.monotonic_ms(), keep_raw_urls=parts.settings.keep_raw_urls)
+        label = parts.memory.coverage.label(envelope.caller.owner, effective_page(record).url)
+        record = replace(record, instance_id=label)
         # Set before the write: a cancellation that arrives while the shielded write runs must not record twice.
         envelope.recorded = True
         try:

@@ -32,6 +32,8 @@ class Run:
     coverage_mode: str
     unit_kind: str
     hinted: bool = False
+    target_host: str | None = None
+    last_activity_ms: int = 0
 
     @property
     def counts_urls(self) -> bool:
@@ -75,6 +77,8 @@ _RUNS = Prepared(
         task_instance.c.task_kind,
         task_instance.c.coverage_mode,
         task_instance.c.unit_kind,
+        task_instance.c.target_host,
+        task_instance.c.last_activity_at_ms,
     )
     .join(task_instance, task_instance.c.instance_id == task_instance_member.c.instance_id)
     .where(
@@ -132,7 +136,15 @@ _RAISE = Prepared(
 def open_runs(conn: Connection, owner: Owner) -> list[Run]:
     """The runs that an agent's calls belong to; one indexed lookup, which for most agents finds nothing."""
     rows = _RUNS.run(conn, {"owner_principal": owner[0], "owner_agent": owner[1]}).fetchall()
-    return [Run(row[0], owner, row[1] - BEFORE_JOINING_MS, row[3], row[4], row[5], row[2] is not None) for row in rows]
+    return [
+        Run(row[0], owner, row[1] - BEFORE_JOINING_MS, row[3], row[4], row[5], row[2] is not None, row[6], row[7])
+        for row in rows
+    ]
+
+
+def open_instances(conn: Connection) -> frozenset[str]:
+    wanted = select(task_instance.c.instance_id).where(task_instance.c.ended_at_ms.is_(None))
+    return frozenset(conn.execute(wanted).scalars())
 
 
 def _members(conn: Connection, instance_id: str) -> list[Run]:
