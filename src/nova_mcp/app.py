@@ -25,8 +25,7 @@ from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.model import JobType
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.journal.worker import HANDLERS, Handler, OutboxWorker
-from nova_mcp.notes.domain_keeper import DomainNotes
-from nova_mcp.notes.keeper import NoteKeeper
+from nova_mcp.notes.note_memory import NoteMemory
 from nova_mcp.observation.janitor import Janitor, retention_policy
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -50,13 +49,9 @@ from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
-from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tasks.evidence_collector import EvidenceCollector
 from nova_mcp.tasks.evidence_store import target_ended
-from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
-from nova_mcp.tasks.learn_mode import LearnMode
-from nova_mcp.tasks.profile_keeper import ProfileKeeper
-from nova_mcp.tasks.run_keeper import RunKeeper
+from nova_mcp.tasks.task_memory import TaskMemory
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.domain_saving import saving
@@ -181,8 +176,8 @@ async def build(settings: Settings, ports: Ports | None = None, *, ahead: bool =
 
 async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool) -> Nova:
     server_id = ServerId(ports.ids.token(16))
-    learn_mode = LearnMode.over(db, ports.clock, settings)
     evidence = EvidenceCollector()
+    tasks = TaskMemory.over(db, ports, settings)
     recorder = Recorder(
         db,
         ports,
@@ -192,18 +187,18 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             renew_after_act,
             collecting(HOOKS, Counters().count),
             evidence.collect,
-            learn_mode.count,
+            tasks.learn_mode.count,
         ),
         missed=evidence.missed,
     )
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
-    await db.write(claims_of_ended_servers, ports.clock.now_ms(), learn_mode)
+    await db.write(claims_of_ended_servers, ports.clock.now_ms(), tasks.learn_mode)
     await db.write(fact_endings.close_ended_targets, ports.clock.now_ms())
     policy = navigation_policy(settings)
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
-    domain_notes = DomainNotes(db, ports, settings.notes)
+    notes = NoteMemory.over(db, ports, settings.notes)
     browser = Browser(
         settings.browser,
         BrowserHome(settings.data_dir, server_id, keep_first=not settings.browser.ephemeral),
@@ -212,15 +207,14 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             server_id,
             keep_raw_urls=settings.keep_raw_urls,
             redactor=secrets.redactor,
-            on_end=(fact_endings.target_ended, domain_notes.target_ended),
+            on_end=(fact_endings.target_ended, notes.sites.target_ended),
             on_left=(target_ended,),
         ),
         policy,
         ports,
-        ClaimBook(ports, db, server_id, learn_mode),
+        ClaimBook(ports, db, server_id, tasks.learn_mode),
     )
     learning = Learning.over(db, ports.clock)
-    profiles = ProfileKeeper(db, ports, settings.notes.multi_tenant_domains)
     early = [asyncio.create_task(_warmed(browser))] if ahead else []
     catalogue = await anyio.to_thread.run_sync(load_catalogue)
     parts = Parts(
@@ -242,13 +236,8 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 keep_raw_urls=settings.keep_raw_urls,
             ),
             learning=learning,
-            learn_mode=learn_mode,
-            domain_notes=domain_notes,
-            notes=NoteKeeper(db, ports.clock, ports.ids, settings.notes),
-            runs=RunKeeper(db, ports, settings.tasks.url_coverage_gate, profiles),
-            profiles=profiles,
-            guidance=GuidanceKeeper(db, ports, settings.notes.multi_tenant_domains),
-            coverage=CoverageKeeper(db),
+            tasks=tasks,
+            notes=notes,
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),

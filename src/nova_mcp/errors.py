@@ -105,8 +105,17 @@ class InvalidParams(NovaError):
             "conflicting_lookup",
             "ok.sensitive_value",
         }
-        | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit", "conflicting_alias"}
         | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit", "unknown_scan"}
+        | {"claim.finalization_token_required", "learn.coverage_reason_required"}
+        | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
+        | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
+        | {"invalid_domain", "invalid_completion_condition", "expected_content_rev_required", "context_required"}
+        | {"conflicting_arguments", "override_forbidden", "invalid_unit_source", "invalid_unit_locator"}
+        | {"event_id_reused", "empty_update", "unknown_unit", "illegal_unit_transition", "reason_required"}
+        | {"unknown_check", "note_required", "illegal_discovery_transition"}
+        | {"invalid_domain", "notes.secret_like", "note_too_long", "host_mismatch", "no_target"}
+        | {"notes.secret_like", "invalid_domain", "domain_required", "filter_required", "conflicting_arguments"}
+        | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit", "conflicting_alias"}
         | {"claim.finalization_token_required", "learn.coverage_reason_required"}
         | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
         | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
@@ -143,6 +152,7 @@ class NotFound(NovaError):
         | {"upload.not_found"}
         | {"scroll.container_not_found", "wait_for_selector.timeout"}
         | {"pks.scope_not_found", "pks.phenomenon_not_found", "learn.opportunity_not_found"}
+        | {"task.profile_not_found", "task.instance_not_found", "task.guidance_not_found"}
         | {"domain_note.not_found"}
         | {"operator_notes.not_found"}
         | {"task.profile_not_found", "task.instance_not_found", "task.guidance_not_found"}

@@ -30,18 +30,17 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         learning_chore(kept),
         cluster_store.forget,
         track_store.forget,
-        learn_store.forgetting(kept.claim_days),
-        domain_store.forget,
-        run_retention.forgetting,
         visit_store.forget,
         coverage_store.forget,
         site_urls.forget,
+        learn_store.forgetting(kept.claim_days),
+        run_retention.forgetting,
     ]
 
 
 def note_chores(kept: NoteSettings) -> list[Chore]:
     """What notes forget, once a day."""
-    return [daily(memory_store.pruning(kept.browser_memory.retention_days))]
+    return [daily(memory_store.pruning(kept.browser_memory.retention_days)), daily(domain_store.forget)]
 
 
 def journal_chore(kept: RetentionSettings) -> Chore:
@@ -72,8 +71,8 @@ def claims_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
     return claim_retention.due_to_go(conn, now_ms - kept.claim_days * DAY_MS)
 
 
-def runs_due(conn: Connection, now_ms: int) -> int:
-    """How many runs of tasks a run would end or empty."""
+def runs_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
+    """How many runs of tasks would end for being idle, or lose their details."""
     return run_retention.due_to_go(conn, now_ms)
 
 

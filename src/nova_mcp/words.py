@@ -59,3 +59,8 @@ def has_word(text: str, word: str) -> bool:
             return True
         start = text.find(word, start + 1)
     return False
+
+
+def some(count: int, one: str, many: str | None = None) -> str:
+    """So many of something, as people say it."""
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -9,11 +9,9 @@ from typing import Any
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.clock import Ports, system_ports
 from nova_mcp.facts.keeper import FactKeeper
-from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
-from nova_mcp.notes.domain_keeper import DomainNotes
-from nova_mcp.notes.keeper import NoteKeeper
+from nova_mcp.notes.note_memory import NoteMemory
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -24,11 +22,7 @@ from nova_mcp.promotion.learning import Learning
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
-from nova_mcp.tasks.coverage_keeper import CoverageKeeper
-from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
-from nova_mcp.tasks.learn_mode import LearnMode
-from nova_mcp.tasks.profile_keeper import ProfileKeeper
-from nova_mcp.tasks.run_keeper import RunKeeper
+from nova_mcp.tasks.task_memory import TaskMemory
 from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -86,13 +80,8 @@ async def tool_kit(
                 statistician=Statistician(db, ports.clock),
                 facts=FactKeeper(db, ports.clock),
                 learning=Learning.over(db, ports.clock),
-                learn_mode=LearnMode.over(db, ports.clock, chosen),
-                domain_notes=DomainNotes(db, ports, chosen.notes),
-                notes=NoteKeeper(db, ports.clock, ports.ids, chosen.notes),
-                runs=RunKeeper(db, ports, "block", ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS)),
-                profiles=ProfileKeeper(db, ports, MULTI_TENANT_DOMAINS),
-                guidance=GuidanceKeeper(db, ports, MULTI_TENANT_DOMAINS),
-                coverage=CoverageKeeper(db),
+                tasks=TaskMemory.over(db, ports, chosen),
+                notes=NoteMemory.over(db, ports, chosen.notes),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

@@ -11,7 +11,7 @@ from cli_kit import nova, nova_process
 import nova_mcp
 from nova_mcp.cli.commands import COMMANDS, load
 
-GROUPS = ("ledger", "db", "kill", "replay", "notes")
+GROUPS = ("ledger", "db", "kill", "replay", "notes", "tasks")
 
 
 def test_the_version_is_the_packages() -> None:

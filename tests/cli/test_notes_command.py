@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from typer.testing import Result
 
 from nova_mcp.notes.rules import HALF_LIFE_MS, expiry_for
-from nova_mcp.notes.tables import browser_memory, operator_note
+from nova_mcp.notes.tables import browser_memory, domain_note, operator_note
 
 HOST = "shop.example.com"
 
@@ -158,3 +158,87 @@ def test_tables_show_both_kinds_and_nothing_that_steers_a_terminal(folder: Folde
     assert "y" * 80 not in shown
     about = run(folder, "list", "--domain", HOST).stdout
     assert "cart" not in about
+
+
+# -- Domain Notes
+
+
+def test_a_note_for_every_agent_on_a_site_is_the_users(folder: Folder) -> None:
+    args = (
+        "--domain",
+        f"www.{HOST}",
+        "--key",
+        "publish",
+        "--enforcement",
+        "block",
+        "--repeat-minutes",
+        5,
+        "--everybody",
+    )
+    done = run(folder, "add", "domain", "Never press Publish", *args)
+    assert done.exit_code == 0, done.output
+    [one] = listed(folder, "domain")["domain"]
+    assert (one["principal"], one["domain"], one["key"], one["source"], one["rev"]) == ("*", HOST, "publish", "user", 1)
+    assert (one["enforcement"], one["repeatMinutes"], one["repeatToolCalls"]) == ("block", 5, None)
+    own = run(folder, "add", "domain", "Ask first", "--domain", HOST, "--key", "publish")
+    assert own.stdout.startswith("Created: publish")
+    again = run(folder, "add", "domain", "Ask twice", "--domain", HOST, "--key", "publish")
+    assert again.stdout.startswith("Updated: publish")
+    assert {(one["principal"], one["value"]) for one in listed(folder, "--domain", HOST)["domain"]} == {
+        ("*", "Never press Publish"),
+        ("local", "Ask twice"),
+    }
+
+
+def test_a_note_about_a_site_is_edited_and_deleted_whoever_wrote_it(folder: Folder) -> None:
+    run(
+        folder,
+        "add",
+        "domain",
+        "Old text",
+        "--domain",
+        HOST,
+        "--key",
+        "k",
+        "--enforcement",
+        "warn",
+        "--principal",
+        "ada",
+    )
+    folder.db.write_sync(lambda conn: conn.execute(update(domain_note).values(source="agent")))
+    [before] = rows(folder, domain_note)
+    assert run(folder, "edit", "domain", before.note_id, "--text", "New text").exit_code == 0
+    [after] = rows(folder, domain_note)
+    assert (after.value, after.enforcement, after.source, after.rev, after.principal) == (
+        *("New text", "warn"),
+        *("user", 2, "ada"),
+    )
+    assert run(folder, "delete", "domain", after.note_id).stdout == f"Deleted: k about {HOST}.\n"
+    assert rows(folder, domain_note) == []
+    for verb in ("edit", "delete"):
+        assert run(folder, verb, "domain", after.note_id).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "words"),
+    [
+        ("token=abc123", (), "looks like"),
+        ("x" * 2001, ("--enforcement", "block"), "2000"),
+        ("x1", ("--enforcement", "always"), "enforcement"),
+        ("x1", ("--key", "a b"), "key"),
+        ("x1", ("--repeat-minutes", 10_081), "repeatMinutes"),
+        ("x1", ("--domain", "com"), "names no host"),
+    ],
+)
+def test_a_note_about_a_site_has_the_limits_of_the_tool(
+    folder: Folder, text: str, args: tuple[object, ...], words: str
+) -> None:
+    done = run(folder, "add", "domain", text, "--domain", HOST, "--key", "k", *args)
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert rows(folder, domain_note) == []
+
+
+def test_an_incomplete_playbook_is_taken_and_told(folder: Folder) -> None:
+    done = run(folder, "add", "domain", "# Purpose", "--domain", HOST, "--key", "PLATFORM_PLAYBOOK")
+    assert (done.exit_code, "missing or empty" in done.stderr) == (0, True)

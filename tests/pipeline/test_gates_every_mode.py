@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast, get_args
 
 import pytest
+from playwright.async_api import Page
 from pydantic import Field
 
 from nova_mcp.browser.blocker_rules import NotedLayer
@@ -136,6 +138,7 @@ ADJUSTABLE = [gate for gate, case in CASES.items() if case.mode_setting is not N
 def _add_tab(rig: Any) -> Tab:
     owner = ("local", "default")
     tab = Tab("tab_1", "A", owner, cast(TabHost, None), rig.clock)
+    tab.page = cast(Page, SimpleNamespace(url="about:blank"))
     rig.browser.targets._tabs["tab_1"] = tab
     rig.browser.targets._active[owner] = "tab_1"
     return tab

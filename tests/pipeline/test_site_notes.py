@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from playwright.async_api import Page
 
 from nova_mcp.browser.acting import Scene
 from nova_mcp.browser.tab import Tab, TabHost
@@ -101,6 +102,7 @@ class Site:
     def open(self, url: str = "http://shop.test/") -> str:
         tab = Tab(f"tab_{len(self.tabs) + 1}", "A", ("local", "default"), cast(TabHost, None), self.rig.clock)
         tab.url, tab.perceived_epoch = url, tab.page_epoch
+        tab.page = cast(Page, SimpleNamespace(url=url))
         self.tabs.append(tab)
         self.rig.browser.targets._tabs[tab.target_id] = tab
         self.rig.browser.targets._active.setdefault(("local", "default"), tab.target_id)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.errors import FAMILIES
+from nova_mcp.errors import NovaError
 from nova_mcp.notes.domain_deliveries import Deliveries
-from nova_mcp.notes.domain_keeper import REASONS
 from nova_mcp.notes.domain_model import (
     KEEP,
     Ack,
@@ -22,7 +21,7 @@ from nova_mcp.notes.domain_model import (
     Repeat,
     Wish,
 )
-from nova_mcp.notes.domain_refusals import acknowledge_required
+from nova_mcp.notes.domain_refusals import acknowledge_required, refused
 from nova_mcp.notes.domain_rules import (
     MINUTE_MS,
     MOST_ENFORCED_CHARS,
@@ -328,10 +327,20 @@ def test_full_stores_take_no_more_but_may_be_changed() -> None:
     assert isinstance(decided(wish(value="x"), note(), 20, 2_000), Change)
 
 
-def test_every_refused_write_has_a_reason_of_its_own() -> None:
-    known = {reason for family in FAMILIES for reason in family.reasons}
-    assert set(REASONS.values()) <= known
-    assert len(set(REASONS.values())) == len(REASONS)
+@pytest.mark.parametrize(
+    ("outcome", "code", "reason"),
+    [
+        (UserOwned(), -32035, "notes.user_owned"),
+        (TooLong(2001), -32602, "note_too_long"),
+        (Full(20, per_host=True), -32003, "domain_notes.full"),
+        (Full(2_000, per_host=False), -32003, "domain_notes.full"),
+    ],
+)
+def test_a_refused_write_is_an_error_and_a_stale_revision_is_none(outcome: Any, code: int, reason: str) -> None:
+    error = refused(outcome, "shop.test", "K")
+    assert isinstance(error, NovaError)
+    assert (error.error_code, error.reason_code) == (code, reason)
+    assert refused(RevConflict(3), "shop.test", "K") == RevConflict(3)
 
 
 def test_what_deleting_comes_to() -> None:

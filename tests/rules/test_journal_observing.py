@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nova_mcp.browser.page_life import LifeSigns
 from nova_mcp.browser.targets import Tab
+from nova_mcp.clock import SystemClock
 from nova_mcp.journal.evidence import Observation
 from nova_mcp.journal.observing import (
     PAYLOAD_BYTES,
@@ -371,7 +373,14 @@ def test_a_call_is_scripted_when_any_document_it_passed_was(
 ) -> None:
     """A sequence may script a document that it comes to and leaves again."""
     tab = SimpleNamespace(
-        target_id="tab_1", sandbox_id="A", url="https://shop.test/", page_epoch=last, scripted_epoch=scripted
+        target_id="tab_1",
+        sandbox_id="A",
+        url="https://shop.test/",
+        page_epoch=last,
+        scripted_epoch=scripted,
+        http_status=200,
+        redirects=(),
+        signs=LifeSigns(SystemClock()),
     )
     envelope = Envelope(
         call_id="c1",

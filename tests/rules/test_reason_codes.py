@@ -16,6 +16,13 @@ PUBLISHED: dict[int | None, str] = {
         learn.coverage_reason_required tab.unknown sandbox.unknown ok.sensitive_value
         pks.selector_too_broad pks.polarity_required pks.polarity_mismatch pks.outside_surface pks.script_content
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required
+        invalid_domain invalid_completion_condition expected_content_rev_required context_required
+        conflicting_arguments override_forbidden invalid_unit_source invalid_unit_locator event_id_reused empty_update
+        unknown_unit illegal_unit_transition reason_required unknown_check note_required illegal_discovery_transition
+        pks.secret_like pks.scope_full pks.scope_mismatch signals_required unknown_scan
+        invalid_domain notes.secret_like note_too_long host_mismatch no_target
+        notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
+        invalid_completion_condition expected_content_rev_required context_required
         notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
         invalid_completion_condition expected_content_rev_required context_required
         invalid_domain notes.secret_like note_too_long host_mismatch no_target
@@ -26,6 +33,8 @@ PUBLISHED: dict[int | None, str] = {
         snapshot.expired option.not_found secret.not_found upload.not_found scroll.container_not_found
         screenshot.not_capturable wait_for_selector.timeout action.no_input_field action.no_send_control
         pks.scope_not_found pks.phenomenon_not_found learn.opportunity_not_found
+        task.profile_not_found task.instance_not_found task.guidance_not_found
+        domain_note.not_found
         operator_notes.not_found
         task.profile_not_found task.instance_not_found task.guidance_not_found
         domain_note.not_found

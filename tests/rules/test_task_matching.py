@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nova_mcp.tasks.confidence import DAY_MS, Standing, effective_confidence, recency_factor
 from nova_mcp.tasks.matching import (
+    LEAST_JUDGED,
     Candidate,
     Hit,
     Match,
@@ -171,8 +172,15 @@ def test_the_accepted_one_is_told_even_when_others_score_higher() -> None:
 def test_profiles_that_several_rare_terms_speak_for_are_judged_first() -> None:
     hits = [Hit("rare", 1, ["a"]), Hit("usual", 900, ["b", "c", "d"]), Hit("common", 999, ["d", "c"])]
     assert worth_judging(hits) == ["a", "c", "d", "b"]
-    assert worth_judging(hits, 2) == ["a", "c"]
     assert worth_judging([]) == []
+
+
+def test_what_hardly_a_term_speaks_for_is_judged_only_while_there_are_few() -> None:
+    strong, weak = ["s1", "s2"], [f"w{n}" for n in range(600)]
+    several = [Hit(f"rare{n}", 2, strong) for n in range(3)]
+    assert worth_judging([*several, Hit("common", 9000, weak)]) == [*strong, *weak[: LEAST_JUDGED - 2]]
+    # Where all are equally likely, nothing speaks for judging fewer than were found.
+    assert worth_judging([Hit("common", 9000, weak[:500])]) == weak[:500]
 
 
 contents = st.builds(

@@ -14,6 +14,7 @@ from nova_mcp.tools.spec import ToolSpec
 CATALOGUE = load_catalogue()
 
 _SIGNAL = {"kind": "dom", "match": "#bar"}
+_CHANGE = {"instanceId": "0" * 32, "expectedInstanceRev": 0, "clientEventId": "e"}
 # The smallest call of every tool; a tool that is missing here fails the first test below.
 SMALLEST: dict[str, dict[str, Any]] = {
     "ask_human": {"why": "log in"},
@@ -104,6 +105,12 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "task_promotion_candidates": {"profileId": "abc"},
     "task_search": {"query": "x"},
     "telemetry_report": {"scope": "a.example", "phenomenonId": "p", "outcome": "success"},
+    "task_instance_abort": {**_CHANGE, "reason": "gone"},
+    "task_instance_complete": _CHANGE,
+    "task_instance_create": {"profileId": "abc"},
+    "task_instance_get": {"instanceId": "0" * 32},
+    "task_instance_progress": _CHANGE,
+    "task_instance_verify": {"instanceId": "0" * 32},
     "tools_bundle": {},
     "type_selector": {"selector": "#name", "text": "x"},
     "type_selector_secret": {"selector": "#name", "secretName": "shop"},

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 from loop_kit import Server, serving
-from sqlalchemy import insert
 
-from nova_mcp.tasks.content_codec import canonical
-from nova_mcp.tasks.tables import task_guidance_log, task_guidance_occurrence, task_instance, task_profile
+from nova_mcp.tasks.tables import task_guidance_log, task_guidance_occurrence, task_profile
 
 DAY_MS = 24 * 60 * 60 * 1000
 PAGES = {"coverageMode": "exhaustive", "unitKind": "page", "stopMetric": "all_units_processed"}
@@ -35,18 +33,12 @@ async def profile(server: Server) -> str:
     return str(answer["profileId"])
 
 
-async def run(server: Server, profile_id: str | None, principal: str = "local", **overrides: Any) -> str:
-    """A run, as its row is all that guidance looks at."""
-    run_id = f"{next(COUNT):032x}"
-    row = {
-        "instance_id": run_id, "principal": principal, "profile_id": profile_id, "instance_rev": 0,
-        "status": "completed", "discovery_state": "unknown", "effective_context": "{}", "effective_context_hash": "",
-        "overrides": canonical(overrides), "task_kind_source": "none", "unit_kind": "page",
-        "coverage_mode": "exhaustive", "resume_state": "{}", "checks_state": "{}", "counts": "{}", "units": 0,
-        "ledger_gap": False, "created_by": "default", "started_at_ms": 1, "last_activity_at_ms": 1,
-    }  # fmt: skip
-    await server.nova._db.write(lambda conn: conn.execute(insert(task_instance), [row]))
-    return run_id
+async def run(server: Server, profile_id: str | None, **overrides: Any) -> str:
+    """A run of a profile, or one that has none."""
+    what: dict[str, Any] = {"adHocContext": NEW} if profile_id is None else {"profileId": profile_id}
+    answer = await server.call("task_instance_create", **what, **({"overrides": overrides} if overrides else {}))
+    assert answer["ok"], answer
+    return str(answer["instanceId"])
 
 
 async def say(server: Server, text: str, **where: Any) -> dict[str, Any]:
@@ -109,7 +101,6 @@ async def test_guidance_needs_something_it_belongs_to(server: Server, profile: s
         ({}, (-32602, "context_required")),
         ({"profileId": "nobody"}, (-32004, "task.profile_not_found")),
         ({"instanceId": "f" * 32}, (-32004, "task.instance_not_found")),
-        ({"instanceId": await run(server, profile, "somebody")}, (-32004, "task.instance_not_found")),
         ({"profileId": profile, "guidanceKind": "rule"}, (-32602, "invalid_params")),
         ({"profileId": profile, "sourceKind": "nova"}, (-32602, "invalid_params")),
         ({"profileId": profile, "payload": {"text": " ab "}}, (-32602, "invalid_params")),
@@ -156,7 +147,7 @@ async def test_stats_of_a_profile_tell_how_runs_went_and_what_they_overrode(serv
         await run(server, profile, variables={"depth": depth})
     stats = (await server.call("task_guidance_logs", profileId=profile))["profileLearningStats"]
     assert stats == {
-        "runs": 0,
+        "runs": 3,
         "completed": 0,
         "failed": 0,
         "aborted": 0,

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 from loop_kit import Server, serving
-from sqlalchemy import insert
 
 from nova_mcp.tasks import profile_store
-from nova_mcp.tasks.content_codec import canonical
-from nova_mcp.tasks.tables import task_instance, task_profile
+from nova_mcp.tasks.tables import task_profile
 
 DAY_MS = 24 * 60 * 60 * 1000
 PAGES = {"coverageMode": "exhaustive", "unitKind": "page", "stopMetric": "all_units_processed"}
@@ -196,26 +194,16 @@ async def test_a_profile_that_would_outgrow_its_limit_is_refused_in_its_own_call
 async def test_a_run_fills_what_was_not_given(server: Server, name: str) -> None:
     await made(server, name, domain="shop.example", stableGuidance=[{"guidanceId": "a", "text": "One"}])
     profile = await server.call("task_profile_get", profileId=name)
-    keys = ("taskType", "displayName", "goal", "domain", "platform", "taskKind", "completionCondition")
-    keys += ("stableGuidance", "mandatoryChecks", "knownExceptions", "verification")
-    context = {**{key: profile[key] for key in keys}, "currentScope": {"locale": "de"}}
-    run_id = f"{next(COUNT):032x}"
-    await server.nova._db.write(lambda conn: conn.execute(insert(task_instance), [_run(run_id, canonical(context))]))
-    answer = await server.call("task_profile_upsert", sourceInstanceId=run_id, goal="Mine", profileId=f"{name}2")
-    assert answer["action"] == "created"
+    run = await server.call("task_instance_create", profileId=name, currentScope={"locale": "de"})
+    wish = {"sourceInstanceId": run["instanceId"], "goal": "Mine", "profileId": f"{name}2"}
+    assert (await server.call("task_profile_upsert", **wish))["action"] == "created"
     copy = await server.call("task_profile_get", profileId=f"{name}2")
+    keys = ("taskType", "displayName", "domain", "platform", "taskKind", "completionCondition")
+    keys += ("stableGuidance", "mandatoryChecks", "knownExceptions", "verification")
     assert copy["goal"] == "Mine"
-    assert {key: copy[key] for key in keys if key != "goal"} == {key: profile[key] for key in keys if key != "goal"}
-
-
-def _run(run_id: str, context: str) -> dict[str, Any]:
-    return {
-        "instance_id": run_id, "principal": "local", "instance_rev": 0, "status": "completed",
-        "discovery_state": "unknown", "effective_context": context, "effective_context_hash": "", "overrides": "{}",
-        "task_kind_source": "none", "unit_kind": "page", "coverage_mode": "exhaustive", "resume_state": "{}",
-        "checks_state": "{}", "counts": "{}", "units": 0, "ledger_gap": False, "created_by": "default",
-        "started_at_ms": 1, "last_activity_at_ms": 1,
-    }  # fmt: skip
+    assert {key: copy[key] for key in keys} == {key: profile[key] for key in keys}
+    patched = await server.call("task_profile_upsert", **{**wish, "expectedContentRev": 1, "goal": profile["goal"]})
+    assert (patched["action"], patched["contentRev"]) == ("updated", 2)
 
 
 # -- recognising
@@ -234,6 +222,7 @@ async def test_a_described_task_is_recognised(server: Server, name: str) -> None
         taskDescription=f"Please check the spelling audit {name}",
         targetUrl="https://shop.example/blog?page=2",
         currentScope={"locale": "de"},
+        agentId="newcomer",
     )
     best = answer["bestMatch"]
     assert best == answer["matches"][0]
@@ -253,6 +242,9 @@ async def test_a_described_task_is_recognised(server: Server, name: str) -> None
     }
     assert told["requiredChecks"] == [{"checkId": "imprint", "description": "Read"}]
     assert answer["taskAwareness"]["activeInstances"] == []
+    run = await server.call("task_instance_create", profileId=name, agentId="newcomer")
+    again = await server.call("task_match", taskDescription=f"spelling audit {name}", agentId="newcomer")
+    assert [one["instanceId"] for one in again["taskAwareness"]["activeInstances"]] == [run["instanceId"]]
 
 
 async def test_a_task_of_another_place_or_platform_is_not_accepted(server: Server, name: str) -> None:

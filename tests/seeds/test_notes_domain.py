@@ -10,11 +10,11 @@ from place_kit import DAY, MINUTE, Place, failed
 from sqlalchemy import Connection, select
 
 from nova_mcp.notes.domain_model import Wish
-from nova_mcp.notes.domain_store import forget, put
+from nova_mcp.notes.domain_store import put
 from nova_mcp.notes.playbook import SECTIONS
 from nova_mcp.notes.tables import browser_memory, domain_note, operator_note
 from nova_mcp.observation.store import ledger_body
-from nova_mcp.retention import chores
+from nova_mcp.retention import note_chores
 from nova_mcp.tokens import estimate_tokens
 
 SETTINGS = {"enable_eval": True}
@@ -428,7 +428,7 @@ async def test_closing_a_tab_forgets_what_was_acknowledged_there(server: Server,
     await place.click("#go")
     await ack(place)
     assert (await place.click("#go"))["ok"]
-    kept = server.nova._parts.memory.domain_notes.deliveries
+    kept = server.nova._parts.memory.notes.sites.deliveries
     assert place.tab in kept._targets
     await server.call("tab_close", targetId=place.tab)
     assert place.tab not in kept._targets
@@ -495,7 +495,7 @@ async def test_a_playbook_can_be_read_by_address(place: Place) -> None:
 
 
 async def test_instructions_quote_enforced_notes_in_full_and_ten_hints(server: Server, place: Place) -> None:
-    keeper = server.nova._parts.memory.domain_notes
+    keeper = server.nova._parts.memory.notes.sites
     assert await keeper.for_instructions("local", host(place)) is None
     await note(place, "STOP", value="x" * 2000, enforcement="block")
     await note(place, "SOFT", value="y" * 2000, enforcement="warn")
@@ -519,6 +519,6 @@ async def test_instructions_quote_enforced_notes_in_full_and_ten_hints(server: S
 async def test_notes_nobody_needs_go_after_half_a_year(server: Server, place: Place) -> None:
     await note(place, "IDLE")
     await note(place, "STOP", enforcement="block")
-    assert forget in chores(server.nova._parts.settings.retention)
-    await server.nova._db.write(forget, server.clock.now_ms() + 181 * DAY)
+    for chore in note_chores(server.nova._parts.settings.notes):
+        await server.nova._db.write(chore, server.clock.now_ms() + 181 * DAY)
     assert [row["key"] for row in await stored(place)] == ["STOP"]

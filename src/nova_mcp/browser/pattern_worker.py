@@ -5,6 +5,7 @@ Runs as a script without the package around it. Reads one JSON line, says that i
 
 import json
 import re
+import signal
 import sys
 
 
@@ -37,6 +38,12 @@ def limit_cpu(seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
 
+def limit_matching(seconds: "float | None") -> None:
+    """The signal ends the process, which is the answer; systems without it have only the reader's patience."""
+    if seconds is not None and hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
 def main() -> None:
     limit_cpu(5)
     order = json.loads(sys.stdin.buffer.readline())
@@ -44,6 +51,7 @@ def main() -> None:
     sys.stdout.flush()
     try:
         pattern = re.compile(order["pattern"], re.MULTILINE | (0 if order["caseSensitive"] else re.IGNORECASE))
+        limit_matching(order["cpuSeconds"])
         found = hits(pattern, order["texts"], order["most"], empty_too=order["emptyToo"])
         answer: dict[str, object] = {"hits": found}
     except (re.error, RecursionError, OverflowError) as error:

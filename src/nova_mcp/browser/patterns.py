@@ -52,6 +52,8 @@ class Pattern:
     case_sensitive: bool = False
     # Whether a match of nothing counts as one.
     empty_too: bool = False
+    # How long it may compute, whatever else the machine is doing; none leaves it the whole limit.
+    cpu_s: float | None = None
 
 
 def too_slow(*, host_busy: bool) -> Precondition:
@@ -65,19 +67,20 @@ def too_slow(*, host_busy: bool) -> Precondition:
     )
 
 
-async def try_pattern(pattern: Pattern, texts: Sequence[str], most: int, limit_s: float = KILL_S) -> PatternResult:
+async def try_pattern(pattern: Pattern, texts: Sequence[str], most: int) -> PatternResult:
     """Where a pattern matches, at most so often; never longer than the limit."""
     order: Json = {
         "pattern": pattern.text,
         "caseSensitive": pattern.case_sensitive,
         "emptyToo": pattern.empty_too,
+        "cpuSeconds": pattern.cpu_s,
         "texts": list(texts),
         "most": most,
     }
     command = [sys.executable, "-I", "-S", str(WORKER)]
     process = await anyio.open_process(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
     try:
-        return await _answered(process, json.dumps(order).encode() + b"\n", limit_s)
+        return await _answered(process, json.dumps(order).encode() + b"\n")
     finally:
         with anyio.CancelScope(shield=True):
             if process.returncode is None:
@@ -85,7 +88,7 @@ async def try_pattern(pattern: Pattern, texts: Sequence[str], most: int, limit_s
             await process.aclose()
 
 
-async def _answered(process: Process, order: bytes, limit_s: float) -> PatternResult:
+async def _answered(process: Process, order: bytes) -> PatternResult:
     if process.stdin is None or process.stdout is None:
         raise AssertionError("the process was opened with pipes")
     lines = BufferedByteReceiveStream(process.stdout)
@@ -93,7 +96,7 @@ async def _answered(process: Process, order: bytes, limit_s: float) -> PatternRe
         with anyio.fail_after(START_S):
             await process.stdin.send(order)
             await lines.receive_until(b"\n", 100)
-        with anyio.fail_after(limit_s):
+        with anyio.fail_after(KILL_S):
             told = json.loads(await lines.receive_until(b"\n", LINE_BYTES))
     except (TimeoutError, anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
         return TimedOut()

@@ -1,27 +1,26 @@
 """Keeps notes about hosts: what applies on a page, what has to be heard before a call, who has answered for it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection
 
 from nova_mcp.clock import Ports
-from nova_mcp.errors import FAMILIES, InvalidParams
+from nova_mcp.errors import NovaError
 from nova_mcp.hosts import normalize_host, site
 from nova_mcp.notes import domain_store as store
+from nova_mcp.notes.deciding import Deciding
 from nova_mcp.notes.domain_deliveries import Deliveries
 from nova_mcp.notes.domain_model import DomainNote, Due, Enforcement, Form, NoteScope, Owner, Repeat, Wish
+from nova_mcp.notes.domain_refusals import refused
 from nova_mcp.notes.domain_rules import (
     HINT_CHARS,
     MINUTE_MS,
     Delete,
-    Full,
     Moment,
     NoSuchNote,
     RevConflict,
-    TooLong,
-    UserOwned,
     in_order,
     level_of,
     pending_notes,
@@ -29,7 +28,7 @@ from nova_mcp.notes.domain_rules import (
     scope_of,
 )
 from nova_mcp.notes.playbook import PLAYBOOK_KEY
-from nova_mcp.observation.model import CallRecord, Link, OutcomeKind
+from nova_mcp.observation.model import CallRecord, Link
 from nova_mcp.observation.recorder import Also
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
@@ -37,12 +36,6 @@ from nova_mcp.urls import page_host
 
 MOST_QUOTED_HINTS: Final = 10
 REV_CONFLICT: Final = "rev_conflict"
-# What a refused write is called; a stale revision is no error.
-REASONS: Final[dict[type, str]] = {
-    UserOwned: "notes.user_owned",
-    TooLong: "note_too_long",
-    Full: "domain_notes.full",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,56 +91,6 @@ class Acknowledging:
     now_ms: int = 0
 
 
-Put = store.Written | RevConflict | UserOwned | TooLong | Full
-Removed = Delete | NoSuchNote | RevConflict | UserOwned
-
-
-@dataclass(slots=True)
-class Putting:
-    """A note on its way into the store; `outcome` is there once the call's record is committed."""
-
-    wish: Wish
-    ports: Ports
-    outcome: Put | None = field(default=None)
-
-    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
-        if record.outcome.kind != "ok":
-            return record
-        ports = self.ports
-        self.outcome = store.put(conn, self.wish, ports.clock.now_ms(), ports.ids.token)
-        return _recorded(record, self.outcome)
-
-
-@dataclass(slots=True)
-class Removing:
-    """A note on its way out of the store."""
-
-    principal: str
-    domain: str
-    key: str
-    expected_rev: int | None
-    outcome: Removed | None = field(default=None)
-
-    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
-        if record.outcome.kind != "ok":
-            return record
-        self.outcome = store.remove(conn, (self.principal, False), self.domain, self.key, self.expected_rev)
-        return _recorded(record, self.outcome)
-
-
-def _recorded(record: CallRecord, outcome: object) -> CallRecord:
-    """The record with what the write came to."""
-    if isinstance(outcome, RevConflict):
-        return replace(record, outcome=replace(record.outcome, reason_code=REV_CONFLICT))
-    reason = REASONS.get(type(outcome))
-    if reason is None:
-        return record
-    family = next(one for one in FAMILIES if reason in one.reasons)
-    kind: OutcomeKind = "invalid" if family is InvalidParams else "failed"
-    failed = replace(record.outcome, kind=kind, error_code=family.error_code, reason_code=reason)
-    return replace(record, outcome=failed)
-
-
 class DomainNotes:
     """One per server."""
 
@@ -169,8 +112,10 @@ class DomainNotes:
     def place_of(self, domain: str) -> Place | None:
         """The same for a host as people write it; None when it names none."""
         host = normalize_host(domain)
-        if host is None:
-            return None
+        return None if host is None else self.place_at(host)
+
+    def place_at(self, host: str) -> Place:
+        """The same for a host in its one spelling."""
         parent = site(host, self._tenants)
         return Place(host, None if parent == host else parent)
 
@@ -307,11 +252,29 @@ class DomainNotes:
 
     # -- writing
 
-    def putting(self, wish: Wish) -> Putting:
-        return Putting(wish, self._ports)
+    def putting(self, wish: Wish) -> Deciding[store.Written | RevConflict]:
+        """A note on its way into the store, in the transaction of the call's own record."""
 
-    def removing(self, principal: str, domain: str, key: str, expected_rev: int | None) -> Removing:
-        return Removing(principal, domain, key, expected_rev)
+        def write(conn: Connection, now_ms: int) -> store.Written | RevConflict | NovaError:
+            done = store.put(conn, wish, now_ms, self._ports.ids.token)
+            return done if isinstance(done, store.Written) else refused(done, wish.domain, wish.key)
+
+        return Deciding(write, _stale)
+
+    def removing(
+        self, principal: str, domain: str, key: str, expected_rev: int | None
+    ) -> Deciding[Delete | NoSuchNote | RevConflict]:
+        """A note on its way out of it."""
+
+        def write(conn: Connection, _: int) -> Delete | NoSuchNote | RevConflict | NovaError:
+            done = store.remove(conn, (principal, False), domain, key, expected_rev)
+            return done if isinstance(done, Delete | NoSuchNote) else refused(done, domain, key)
+
+        return Deciding(write, _stale)
+
+
+def _stale(outcome: object) -> str | None:
+    return REV_CONFLICT if isinstance(outcome, RevConflict) else None
 
 
 def hint_text(note: DomainNote) -> str:

@@ -1,8 +1,8 @@
 """The word no about notes: what each refusal says and what to do next."""
 
-from nova_mcp.errors import Fix, InvalidParams, NotFound, PolicyDenied, Precondition, Unacknowledged
+from nova_mcp.errors import Fix, InvalidParams, NotFound, NovaError, PolicyDenied, Precondition, Unacknowledged
 from nova_mcp.notes.domain_model import DomainNote, Due, Repeat
-from nova_mcp.notes.domain_rules import MOST_ENFORCED_CHARS, Full, repeat_of
+from nova_mcp.notes.domain_rules import MOST_ENFORCED_CHARS, Full, RevConflict, TooLong, UserOwned, repeat_of
 from nova_mcp.observation.model import Json
 
 
@@ -36,22 +36,17 @@ def _pending(note: DomainNote, usual: Repeat) -> dict[str, Json]:
     }
 
 
-def invalid_domain(raw: str) -> InvalidParams:
-    return InvalidParams(
-        "invalid_domain",
-        f'domain must name a host such as shop.example.com (received "{raw[:80]}")',
-        "Give a host or a URL; a bare public suffix is no site.",
-        details={"argument": "domain"},
-    )
-
-
-def secret_like(argument: str, looks: str) -> InvalidParams:
-    return InvalidParams(
-        "notes.secret_like",
-        f"{argument} looks like it holds {looks}; notes never keep such things, and nothing was stored.",
-        "Leave the secret out; the operator can keep it with nova's secrets instead.",
-        details={"argument": argument},
-    )
+def refused(outcome: RevConflict | UserOwned | TooLong | Full, domain: str, key: str) -> RevConflict | NovaError:
+    """A refusal of the store as it is told; a stale revision is no error."""
+    match outcome:
+        case RevConflict():
+            return outcome
+        case UserOwned():
+            return user_owned(key)
+        case TooLong(chars):
+            return too_long(chars)
+        case Full():
+            return full(outcome, domain)
 
 
 def user_owned(key: str) -> PolicyDenied:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, update
 
+from nova_mcp.notes.deciding import hold
 from nova_mcp.notes.domain_model import DomainNote, NoteId, Wish
 from nova_mcp.notes.domain_rules import (
     DAY_MS,
@@ -27,6 +28,7 @@ from nova_mcp.notes.model import EVERYBODY
 from nova_mcp.notes.tables import domain_note
 
 WriteKind = Literal["created", "updated", "unchanged"]
+STORE: Final = "domain_note"
 STEP: Final = 200
 # A note that is named often is not written down as delivered every time.
 DELIVERED_AGAIN_MS: Final = DAY_MS
@@ -95,6 +97,12 @@ def all_notes(conn: Connection, principal: str | None = None, domain: str | None
     return tuple(map(_note, conn.execute(wanted)))
 
 
+def of_anybody(conn: Connection, note_id: str) -> DomainNote | None:
+    """For the operator: a note whoever it is for."""
+    row = conn.execute(_WHOLE.where(_C.note_id == note_id)).one_or_none()
+    return None if row is None else _note(row)
+
+
 # -- writing
 
 
@@ -111,7 +119,7 @@ def put(
     conn: Connection, wish: Wish, now_ms: int, new_id: Callable[[], str]
 ) -> Written | RevConflict | UserOwned | TooLong | Full:
     """Create or change the note of that principal, host and key."""
-    _hold(conn, wish.principal)
+    hold(conn, STORE, wish.principal)
     current = _current(conn, wish.principal, wish.domain, wish.key)
     of_host, of_principal = _counts(conn, wish.principal, wish.domain)
     match decide_write(wish, current, of_host, of_principal, now_ms):
@@ -147,19 +155,11 @@ def remove(
     conn: Connection, wish_of: tuple[str, bool], domain: str, key: str, expected_rev: int | None = None
 ) -> Delete | NoSuchNote | RevConflict | UserOwned:
     """Delete a principal's note; `wish_of` is whose, and whether the operator asks."""
-    _hold(conn, wish_of[0])
+    hold(conn, STORE, wish_of[0])
     decision = decide_removal(notes_of(conn, wish_of[0], (domain,), key), wish_of, expected_rev)
     if isinstance(decision, Delete):
         conn.execute(delete(domain_note).where(_C.note_id == decision.note.note_id))
     return decision
-
-
-def _hold(conn: Connection, principal: str) -> None:
-    """One writer of a principal's notes at a time, so that counts and revisions hold; SQLite has one writer anyway."""
-    if conn.dialect.name == "postgresql":
-        conn.execute(
-            text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": f"domain_note:{principal}"}
-        )
 
 
 def _current(conn: Connection, principal: str, domain: str, key: str) -> DomainNote | None:

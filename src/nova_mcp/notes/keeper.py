@@ -89,6 +89,8 @@ class NoteKeeper:
         self._ids = ids
         self._memory = settings.browser_memory
         self._tenants = frozenset(settings.multi_tenant_domains)
+        # Put together when first asked: most servers remember nothing, and the lists take a while to read.
+        self._rules: Exclusions | None = None
         # What a caller was told of a host, and when last.
         self._told: OrderedDict[tuple[str, str, str], tuple[int, frozenset[tuple[int, int]]]] = OrderedDict()
 
@@ -103,13 +105,11 @@ class NoteKeeper:
 
     def excluded(self, conn: Connection, host: str) -> ExclusionReason | None:
         """Why nothing is remembered of a host; what its site is known as is asked last, because that costs a read."""
-        rules = self._exclusions()
-        found = exclusion_reason(host, rules)
-        return found if found is not None else exclusion_reason(host, rules, self._categories(conn, host))
-
-    def _exclusions(self) -> Exclusions:
-        listed = tuple(rule for entry in self._memory.exclude_domains if (rule := host_rule(entry)) is not None)
-        return Exclusions(listed, self._memory.allow_domains, sensitive_sites(), self._tenants)
+        if self._rules is None:
+            listed = tuple(rule for entry in self._memory.exclude_domains if (rule := host_rule(entry)) is not None)
+            self._rules = Exclusions(listed, self._memory.allow_domains, sensitive_sites(), self._tenants)
+        found = exclusion_reason(host, self._rules)
+        return found if found is not None else exclusion_reason(host, self._rules, self._categories(conn, host))
 
     def _categories(self, conn: Connection, host: str) -> frozenset[str]:
         """What stored knowledge calls a site; where it says nothing, what the table of well-known hosts says."""

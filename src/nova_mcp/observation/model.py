@@ -158,6 +158,11 @@ class Signals:
     credits: list[Credit] = field(default_factory=list, compare=False)
     hints: list[ScanHint] = field(default_factory=list, compare=False)
 
+    @property
+    def error_page(self) -> bool:
+        """Whether the document is what a server or the browser shows instead of the page that was asked for."""
+        return self.sight is not None and self.sight.error_page
+
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:

@@ -28,6 +28,8 @@ class Sight:
     path_hash: str
     http_status: int | None = None
     error_page: bool = False
+    # An agent's own script had run in this document.
+    agent_scripted: bool = False
     steady: bool = True
     redirected: tuple[str, ...] = ()
     life: PageLife = STILL

@@ -89,7 +89,7 @@ class Pipeline:
         self._open_names = parts.catalogue.open_arguments()
         self._loops = Loops(parts.ports.clock)
         self._lessons = Lessons(parts.memory.learning, parts.browser, keep_raw_urls=parts.settings.keep_raw_urls)
-        self._sites = SiteNotes(parts.memory.domain_notes)
+        self._sites = SiteNotes(parts.memory.notes.sites)
         self.running = Running()
         self.passes = Passes(parts.memory.learning, parts.ports.clock, self.run)
 
@@ -395,7 +395,7 @@ class Pipeline:
             return
         parts = self._parts
         record = envelope.close(outcome, parts.ports.clock.monotonic_ms(), keep_raw_urls=parts.settings.keep_raw_urls)
-        record = replace(record, instance_id=await parts.memory.runs.label_of(record))
+        record = replace(record, instance_id=await parts.memory.tasks.runs.label_of(record))
         # Set before the write: a cancellation that arrives while the shielded write runs must not record twice.
         envelope.recorded = True
         try:

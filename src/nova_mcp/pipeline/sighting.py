@@ -25,6 +25,7 @@ def sight_of(tab: Tab | None, before: PageState, began_on: str | None, redactor:
         path_hash=path_hash(url),
         http_status=None if left else tab.http_status,
         error_page=not left and is_error(tab.http_status),
+        agent_scripted=tab.scripted_epoch == tab.page_epoch,
         steady=not left and before.page_epoch == tab.page_epoch and began_on == tab.url,
         redirected=() if left else _redirected(tab.redirects, url),
         life=tab.signs.told(),

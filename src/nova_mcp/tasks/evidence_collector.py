@@ -132,7 +132,7 @@ def _visited(conn: Connection, call: _Call) -> Step:
         ended_at_ms=call.ended_at_ms,
         read=call.read,
         error_page=sight.error_page,
-        agent_scripted=call.record.signals.scripted,
+        agent_scripted=sight.agent_scripted,
         life=sight.life,
     )
     step = stepped(visit_store.newest(conn, call.owner, call.target_id), page_call)
@@ -156,7 +156,7 @@ def _scanned(conn: Connection, call: _Call) -> StoredScan | None:
     if seen is None:
         return None
     trust = scan_trust(seen.measures)
-    judged = Judged(seen.scan_id, seen.measures, trust.trusted, call.record.signals.scripted, seen.asks_channels)
+    judged = Judged(seen.scan_id, seen.measures, trust.trusted, call.sight.agent_scripted, seen.asks_channels)
     scan = StoredScan(call.record.call_id, seen.measures.url_hash, call.at_ms, judged)
     coverage_store.add(conn, call.owner, scan, seen, trust)
     if trust.trusted and seen.links and not judged.error_page:

@@ -147,10 +147,13 @@ def fill(conn: Connection, instance_id: str, unit_keys: Collection[str], now_ms:
     """Give units that were just registered what members have seen of them since they joined."""
     members = _members(conn, instance_id)
     for some in chunks(unit_keys):
-        units = _units(conn, task_unit.c.instance_id == instance_id, task_unit.c.unit_key.in_(some))
+        registered = _units(conn, task_unit.c.instance_id == instance_id, task_unit.c.unit_key.in_(some))
+        units = registered
         for run in members:
-            units = [_credited(unit, run, _found(conn, run, units)) for unit in units]
-        _save(conn, units, now_ms)
+            found = _found(conn, run, units)
+            units = [_credited(unit, run, found) for unit in units]
+        # Most of what is registered has not been seen yet.
+        _save(conn, [unit for unit, before in zip(units, registered, strict=True) if unit != before], now_ms)
 
 
 def fill_for(conn: Connection, instance_id: str, owner: Owner, now_ms: int) -> None:

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from nova_mcp.tasks.model import TaskContent
-from nova_mcp.tasks.terms import index_terms, likeness, tokens
+from nova_mcp.tasks.terms import index_terms, likeness, tokens, trigrams
 from nova_mcp.tasks.words import LIGHT_WORDS
 
 Rejection = Literal["domain_mismatch", "platform_mismatch", "weak_text", "below_threshold"]
@@ -18,8 +18,11 @@ MOST_MATCHES: Final = 3
 # Found by their rarest terms, so many profiles of each: work stays the same however many profiles there are.
 QUERY_TERMS: Final = 8
 PROFILES_PER_TERM: Final = 500
-# Of those found, so many are judged: the ones under the most, and the rarest, of the terms.
+# Of those found, the ones under the most, and the rarest, of the terms are judged: always so many, and at most so many
+# as long as the terms speak for them at least this much as for the first.
+LEAST_JUDGED: Final = 100
 MOST_JUDGED: Final = 500
+_SPOKEN_FOR: Final = 1 / 3
 
 _TEXT_WEIGHT, _DOMAIN_WEIGHT, _PLATFORM_WEIGHT = 0.70, 0.20, 0.10
 _NAME, _GOAL, _TYPE, _GUIDANCE = 1.0, 0.9, 0.8, 0.6
@@ -98,14 +101,20 @@ class Hit:
     found: Sequence[str]
 
 
-def worth_judging(hits: Sequence[Hit], most: int = MOST_JUDGED) -> list[str]:
+def worth_judging(hits: Sequence[Hit]) -> list[str]:
     """The profiles to hold the query against: those that several rare terms speak for first."""
     weights: dict[str, float] = {}
     for hit in hits:
+        weight = 1 / (1 + math.log1p(hit.profiles))
         for profile_id in hit.found:
-            weights[profile_id] = weights.get(profile_id, 0.0) + 1 / (1 + math.log1p(hit.profiles))
+            weights[profile_id] = weights.get(profile_id, 0.0) + weight
     # Sorting keeps the order of what weighs the same: own site first, then newest.
-    return sorted(weights, key=lambda one: -weights[one])[:most]
+    ordered = sorted(weights, key=lambda one: -weights[one])[:MOST_JUDGED]
+    return [
+        one
+        for place, one in enumerate(ordered)
+        if place < LEAST_JUDGED or weights[one] >= _SPOKEN_FOR * weights[ordered[0]]
+    ]
 
 
 def credits_of(content: TaskContent) -> dict[str, float]:
@@ -122,37 +131,35 @@ def credits_of(content: TaskContent) -> dict[str, float]:
     return found
 
 
-@dataclass(slots=True)
 class _Reading:
-    """One query against many profiles; words met before are not compared again."""
+    """One query against many profiles: a word of theirs is compared with the query's once, and most say nothing."""
 
-    query: Query
-    _alike: dict[str, dict[str, float]] = field(default_factory=dict)
+    def __init__(self, query: Query) -> None:
+        self._weights = [_LIGHT if token in LIGHT_WORDS else 1.0 for token in query.tokens]
+        self._total = sum(self._weights)
+        self._tokens = query.tokens
+        self._trigrams = frozenset[str]().union(*map(trigrams, query.tokens))
+        self._seen: dict[str, tuple[tuple[int, float], ...]] = {}
 
     def text(self, worth: Mapping[str, float]) -> tuple[float, bool]:
         """The share of the query's weight that the profile covers, and whether a word that tells something is in it."""
-        total = gained = 0.0
-        telling = False
-        for token in self.query.tokens:
-            light = token in LIGHT_WORDS
-            weight, credit = (_LIGHT if light else 1.0), self._credit(token, worth)
-            total += weight
-            gained += weight * credit
-            telling = telling or (credit > 0 and not light)
-        return (gained / total if total else 0.0), telling
-
-    def _credit(self, token: str, worth: Mapping[str, float]) -> float:
-        best = worth.get(token, 0.0)
-        alike = self._alike.setdefault(token, {})
+        best = [0.0] * len(self._tokens)
         for word, credit in worth.items():
-            if credit <= best:
-                continue
-            found = alike.get(word)
-            if found is None:
-                found = alike[word] = likeness(token, word)
-            if found:
-                best = max(best, credit * found)
-        return best
+            for place, alike in self._alike(word):
+                best[place] = max(best[place], credit * alike)
+        gained = sum(weight * credit for weight, credit in zip(self._weights, best, strict=True))
+        telling = any(credit > 0 and weight == 1 for weight, credit in zip(self._weights, best, strict=True))
+        return (gained / self._total if self._total else 0.0), telling
+
+    def _alike(self, word: str) -> tuple[tuple[int, float], ...]:
+        known = self._seen.get(word)
+        if known is None:
+            known = self._seen[word] = () if self._trigrams.isdisjoint(trigrams(word)) else self._compared(word)
+        return known
+
+    def _compared(self, word: str) -> tuple[tuple[int, float], ...]:
+        found = ((place, likeness(token, word)) for place, token in enumerate(self._tokens))
+        return tuple((place, alike) for place, alike in found if alike)
 
 
 def match_profiles(query: Query, candidates: Iterable[Candidate]) -> list[Match]:

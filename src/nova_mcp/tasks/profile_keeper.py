@@ -48,6 +48,15 @@ class Upserted:
 
 
 @dataclass(frozen=True, slots=True)
+class Recognised:
+    """A profile that a task was recognised by, and how surely."""
+
+    profile: Profile
+    score: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """The matches of a query, and the profiles behind those that are told."""
 
@@ -58,14 +67,12 @@ class Found:
     def best(self) -> Match | None:
         return best_of(self.matches)
 
-
-@dataclass(frozen=True, slots=True)
-class Recognised:
-    """A profile that a task was recognised by, and how surely."""
-
-    profile: Profile
-    score: float
-    confidence: float
+    @property
+    def recognised(self) -> Recognised | None:
+        best = self.best
+        if best is None:
+            return None
+        return Recognised(self.profiles[best.candidate.profile_id], best.score, best.candidate.confidence)
 
 
 def tuning_of(profile: Profile, now_ms: int) -> Tuning:
@@ -119,15 +126,16 @@ class ProfileKeeper:
         profiles = store.several(conn, principal, [one.candidate.profile_id for one in told])
         return Found(told if most is None else matches, profiles)
 
+    def known(self, conn: Connection, principal: str, profile_id: str) -> Recognised | None:
+        """The profile that a run was started from: nothing has to be recognised."""
+        found = store.profile(conn, principal, profile_id)
+        return None if found is None else Recognised(found, 1.0, self.tuning(found).effective)
+
     def best_for(self, conn: Connection, principal: str, content: TaskContent, host: str | None) -> Recognised | None:
         """The profile that a run's own words mean, if one is accepted."""
         text = f"{content.display_name} {content.goal}"
         query = self.query(text, content.domain or host, content.platform, None)
-        found = self._matching(conn, principal, query, None)
-        best = found.best
-        if best is None:
-            return None
-        return Recognised(found.profiles[best.candidate.profile_id], best.score, best.candidate.confidence)
+        return self._matching(conn, principal, query, None).recognised
 
     def tuning(self, profile: Profile) -> Tuning:
         return tuning_of(profile, self._ports.clock.now_ms())

@@ -186,7 +186,7 @@ class RunKeeper:
         )
 
     def _contract(self, conn: Connection, run: Run) -> UrlContract:
-        coverage = run_views.standing(conn, run, self._runs.gate_mode).coverage
+        coverage = run_views.standing(conn, run, self._runs.gate_mode, naming=False).coverage
         return UrlContract(run.instance_id, coverage.remaining, recommended_scan(run.task_kind))
 
     async def label_of(self, record: CallRecord) -> str | None:
@@ -215,14 +215,17 @@ class RunKeeper:
         self._labels.clear()
 
     def _aware(self, conn: Connection, run: Run, owner: Owner) -> Aware:
-        found = self._profiles.best_for(conn, run.principal, run.content, run.target_host)
+        if run.profile_id is None:
+            found = self._profiles.best_for(conn, run.principal, run.content, run.target_host)
+        else:
+            found = self._profiles.known(conn, run.principal, run.profile_id)
         return Aware(self._active(conn, owner), found)
 
     def _active(self, conn: Connection, owner: Owner, host: str | None = None) -> tuple[ActiveRun, ...]:
         return tuple(self._reminder(conn, run) for run in open_runs(conn, owner, host))
 
     def _reminder(self, conn: Connection, run: Run) -> ActiveRun:
-        now = run_views.standing(conn, run, self._runs.gate_mode)
+        now = run_views.standing(conn, run, self._runs.gate_mode, naming=False)
         reasons = evaluate_completion(now)
         resume = run.state.resume
         return ActiveRun(

@@ -60,11 +60,11 @@ def _expired(conn: Connection, runs: Runs, principal: str, instance_id: str, now
 
 
 def forget(conn: Connection, now_ms: int) -> int:
-    """Drop units, findings and events of runs that ended long ago; the run with its proof stays."""
+    """Drop units, findings and events of runs that ended long ago; the run with its proof stays. Says how many runs."""
     old = list(conn.execute(_old(now_ms).order_by(task_instance.c.instance_id).limit(AT_ONCE)).scalars())
-    return sum(
-        conn.execute(delete(table).where(table.c.instance_id == run)).rowcount for run in old for table in _DETAILS
-    )
+    for table in _DETAILS:
+        conn.execute(delete(table).where(table.c.instance_id.in_(old)))
+    return len(old)
 
 
 def due_to_go(conn: Connection, now_ms: int) -> int:

@@ -96,8 +96,18 @@ def coverage_of(groups: Iterable[Counted]) -> CoverageTally:
     return CoverageTally(total, covered, excluded)
 
 
-def standing(conn: Connection, run: Run, gate_mode: GateMode, steps: Sequence[StepResult] | None = None) -> Standing:
-    """Everything that decides about completing a run; without reports every step is skipped."""
+def standing(
+    conn: Connection,
+    run: Run,
+    gate_mode: GateMode,
+    steps: Sequence[StepResult] | None = None,
+    *,
+    naming: bool = True,
+) -> Standing:
+    """Everything that decides about completing a run; without reports every step is skipped.
+
+    Without `naming` the units that lack proof are counted and not looked up.
+    """
     groups = counted(conn, run.instance_id)
     condition = run.content.completion_condition
     findings, proven = _findings(conn, run)
@@ -109,7 +119,7 @@ def standing(conn: Connection, run: Run, gate_mode: GateMode, steps: Sequence[St
         tally=tally_of(groups, findings, proven),
         coverage=coverage_of(groups) if condition.counts_urls else CoverageTally(),
         gate_mode=gate_mode,
-        evidence=_evidence(conn, run, groups),
+        evidence=_evidence(conn, run, groups, naming=naming),
         steps=tuple(steps) if steps is not None else judge_steps(run.content.verification, {}, {}, {}),
     )
 
@@ -125,14 +135,14 @@ def _findings(conn: Connection, run: Run) -> tuple[int, int]:
     return total, conn.execute(joined).scalar_one()
 
 
-def _evidence(conn: Connection, run: Run, groups: Sequence[Counted]) -> EvidenceSummary:
+def _evidence(conn: Connection, run: Run, groups: Sequence[Counted], *, naming: bool) -> EvidenceSummary:
     accepted = _accepted(run.content.completion_condition.evidence)
     count: Counter[GradeName] = Counter()
     for one in groups:
         if one.status == "checked":
             count[as_told(stored_grade(one.grade, None), ledger_gap=run.ledger_gap).name] += one.number
     lacking = sum(number for name, number in count.items() if name not in accepted)
-    short = _short(conn, run, accepted) if lacking else []
+    short = _short(conn, run, accepted) if lacking and naming else []
     return summary_of(count, short, accepted, ledger_complete=not run.ledger_gap)
 
 

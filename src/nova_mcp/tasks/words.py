@@ -34,27 +34,29 @@ _GERMAN: Final = """
 """
 # What nearly every task says: it is work, on pages, and somebody looks at something.
 _LIGHT_ENGLISH: Final = """
-    check checks checked checking find finds found finding open opens opened opening review reviews reviewed
-    reviewing look looks looked looking see seen show shows shown view views viewed viewing go goes going visit
-    visits visited visiting read reads reading click clicks clicked clicking search searches searched searching scan
-    scans scanned verify verifies verified verifying inspect inspects inspected inspecting examine examines examined
-    examining test tests tested testing run runs running start starts started starting do task tasks job jobs work
-    works working page pages site sites website websites web webpage webpages url urls link links browser tab tabs
-    screen screens list lists listed listing collect collects collected collecting gather gathers gathering note
-    notes noted noting report reports reported reporting help helps try tries thing things item items new current
-    whole complete entire full everything whether correct correctly right properly issue issues problem problems
+    tell tells told give gives given answer answers check checks checked checking find finds found finding open
+    opens opened opening review reviews reviewed reviewing look looks looked looking see seen show shows shown view
+    views viewed viewing go goes going visit visits visited visiting read reads reading click clicks clicked
+    clicking search searches searched searching scan scans scanned verify verifies verified verifying inspect
+    inspects inspected inspecting examine examines examined examining test tests tested testing run runs running
+    start starts started starting do task tasks job jobs work works working page pages site sites website websites
+    web webpage webpages url urls link links browser tab tabs screen screens list lists listed listing collect
+    collects collected collecting gather gathers gathering note notes noted noting report reports reported reporting
+    help helps try tries thing things item items new current whole complete entire full everything whether correct
+    correctly right properly issue issues problem problems
 """
 _LIGHT_GERMAN: Final = """
-    prüfe prüfen prüft geprüft prüfung überprüfe überprüfen überprüft überprüfung kontrolliere kontrollieren
-    kontrolle pruefe pruefen ueberpruefe ueberpruefen finde finden findet gefunden suche suchen sucht gesucht öffne
-    öffnen öffnet geöffnet oeffne oeffnen schaue schauen schau ansehen anschauen angucken ansieht sieh sehen zeige
-    zeigen zeigt angezeigt lies lese lesen liest klicke klicken besuche besuchen gehe gehen geht durchgehen
-    durchsehen durchsuche durchsuchen untersuche untersuchen teste testen test tests starte starten aufgabe aufgaben
-    arbeit arbeiten seite seiten webseite webseiten website websites web internetseite internetseiten unterseite
-    unterseiten url urls link links browser tab tabs bildschirm liste listen auflisten sammle sammeln notiere
-    notieren notiz melde melden bericht berichte berichten hilf helfen ding dinge sache sachen neu neue neuen neuer
-    neues aktuell aktuelle aktuellen ganz ganze ganzen gesamt gesamte gesamten komplett komplette kompletten
-    vollständig vollständige richtig richtige korrekt korrekte stimmt stimmen problem probleme
+    gib gebe geben sag sage sagen nenne nennen prüfe prüfen prüft geprüft prüfung überprüfe überprüfen überprüft
+    überprüfung kontrolliere kontrollieren kontrolle pruefe pruefen ueberpruefe ueberpruefen finde finden findet
+    gefunden suche suchen sucht gesucht öffne öffnen öffnet geöffnet oeffne oeffnen schaue schauen schau ansehen
+    anschauen angucken ansieht sieh sehen zeige zeigen zeigt angezeigt lies lese lesen liest klicke klicken besuche
+    besuchen gehe gehen geht durchgehen durchsehen durchsuche durchsuchen untersuche untersuchen teste testen test
+    tests starte starten aufgabe aufgaben arbeit arbeiten seite seiten webseite webseiten website websites web
+    internetseite internetseiten unterseite unterseiten url urls link links browser tab tabs bildschirm liste listen
+    auflisten sammle sammeln notiere notieren notiz melde melden bericht berichte berichten hilf helfen ding dinge
+    sache sachen neu neue neuen neuer neues aktuell aktuelle aktuellen ganz ganze ganzen gesamt gesamte gesamten
+    komplett komplette kompletten vollständig vollständige richtig richtige korrekt korrekte stimmt stimmen problem
+    probleme
 """
 
 STOPWORDS: Final = frozenset(f"{_ENGLISH} {_GERMAN}".casefold().split())

@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     from nova_mcp.journal.statistician import Statistician
     from nova_mcp.notes.domain_keeper import DomainNotes
     from nova_mcp.notes.keeper import NoteKeeper
+    from nova_mcp.notes.note_memory import NoteMemory
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
-    from nova_mcp.tasks.coverage_keeper import CoverageKeeper
-    from nova_mcp.tasks.guidance_keeper import GuidanceKeeper
-    from nova_mcp.tasks.learn_mode import LearnMode
-    from nova_mcp.tasks.profile_keeper import ProfileKeeper
-    from nova_mcp.tasks.run_keeper import RunKeeper
+    from nova_mcp.tasks.task_memory import TaskMemory
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
     from nova_mcp.verification.verifier import Verifier
@@ -134,13 +131,8 @@ class Memory:
     statistician: "Statistician"
     facts: "FactKeeper"
     learning: "Learning"
-    learn_mode: "LearnMode"
-    domain_notes: "DomainNotes"
-    notes: "NoteKeeper"
-    runs: "RunKeeper"
-    profiles: "ProfileKeeper"
-    guidance: "GuidanceKeeper"
-    coverage: "CoverageKeeper"
+    tasks: "TaskMemory"
+    notes: "NoteMemory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +161,16 @@ class ToolContext:
         return self.memory.learning
 
     @property
-    def domain_notes(self) -> "DomainNotes":
-        return self.memory.domain_notes
+    def tasks(self) -> "TaskMemory":
+        return self.memory.tasks
 
     @property
     def notes(self) -> "NoteKeeper":
-        return self.memory.notes
+        return self.memory.notes.kept
 
     @property
-    def runs(self) -> "RunKeeper":
-        return self.memory.runs
+    def domain_notes(self) -> "DomainNotes":
+        return self.memory.notes.sites
 
     @property
     def caller(self) -> Caller:

@@ -2,43 +2,31 @@
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from nova_mcp.notes import domain_refusals as refusals
-from nova_mcp.notes.domain_keeper import REV_CONFLICT, Acknowledged, Place, Put
+from nova_mcp.notes.domain_keeper import REV_CONFLICT, Acknowledged, Place
 from nova_mcp.notes.domain_model import KEEP, DomainNote, Enforcement, NoteScope, Wish
-from nova_mcp.notes.domain_rules import (
-    MOST_CHARS,
-    Delete,
-    Full,
-    NoSuchNote,
-    RevConflict,
-    TooLong,
-    UserOwned,
-    in_order,
-    scope_of,
-)
+from nova_mcp.notes.domain_rules import MOST_CHARS, Delete, RevConflict, in_order, scope_of
 from nova_mcp.notes.domain_store import WriteKind, Written
 from nova_mcp.notes.model import Source
 from nova_mcp.notes.playbook import PLAYBOOK_KEY, check_playbook
-from nova_mcp.notes.rules import secret_reason
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.note_params import DomainText, NoteText, parsed_domain, refuse_known_secrets, refuse_secret_like
 from nova_mcp.tools.spec import AgentParams, Part, Result, TargetParams, maybe, tool
 from nova_mcp.tools.times import utc
+from nova_mcp.words import some
 
 BUNDLES: Final = ("notes",)
 KEY: Final = r"^[A-Za-z0-9_-]{1,50}$"
 ALL_KEYS: Final = "*"
 
-Domain = Annotated[str, Field(min_length=1, max_length=2000, description="host or URL")]
+Domain = Annotated[DomainText, Field(description="host or URL")]
 Key = Annotated[str, Field(pattern=KEY)]
 
 
 def _place(ctx: ToolContext, domain: str) -> Place:
-    place = ctx.domain_notes.place_of(domain)
-    if place is None:
-        raise refusals.invalid_domain(domain)
-    return place
+    return ctx.domain_notes.place_at(parsed_domain(domain))
 
 
 # -- writing
@@ -47,9 +35,7 @@ def _place(ctx: ToolContext, domain: str) -> Place:
 class DomainNoteParams(AgentParams):
     domain: Domain
     key: Key
-    value: Annotated[
-        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARS, pattern=r"^[^\x00]*$")
-    ]
+    value: Annotated[NoteText, Field(min_length=1, max_length=MOST_CHARS)]
     enforcement: Enforcement | None = Field(None, description="warn or block interactions until it was heard")
     repeat_minutes: int | None = Field(None, ge=0, le=10_080)
     repeat_tool_calls: int | None = Field(None, ge=0, le=10_000)
@@ -90,19 +76,15 @@ class DomainNoteResult(Result):
     def text(self) -> str:
         if not self.ok:
             return f"{self.domain} {self.key} was not stored: {self.reason_code}, it is at rev {self.current_rev}"
-        told = f"{self.domain} {self.key} {self.action}: rev {self.rev}, {self.note_count} notes for this host"
+        told = f"{self.domain} {self.key} {self.action}: rev {self.rev}, {some(self.note_count, 'note')} for this host"
         check = self.playbook_check
         if check is None or check.complete:
             return told if check is None else f"{told}\nplaybook complete"
         return f"{told}\nplaybook sections missing or empty: {', '.join(check.missing_sections)}"
 
 
-def _refuse_secrets(ctx: ToolContext, p: DomainNoteParams) -> None:
-    for argument, text in (("key", p.key), ("value", p.value)):
-        if (looks := secret_reason(text)) is not None:
-            raise refusals.secret_like(argument, looks)
-        if ctx.secrets.redactor.text(text) != text:
-            raise refusals.secret_like(argument, "one of the stored secrets")
+def note_texts(p: DomainNoteParams) -> list[tuple[str, str | None]]:
+    return [("key", p.key), ("value", p.value)]
 
 
 @tool(
@@ -118,39 +100,31 @@ async def domain_note(ctx: ToolContext, p: DomainNoteParams) -> DomainNoteResult
     """Stores or changes what every agent should know about a host, under a key. enforcement warn tells it with every
     interaction, block stops interactions there until it is acknowledged. Never secrets."""
     place = _place(ctx, p.domain)
-    _refuse_secrets(ctx, p)
+    refuse_secret_like(note_texts(p))
+    refuse_known_secrets(ctx.secrets, note_texts(p))
     putting = ctx.domain_notes.putting(p.wish(ctx.caller.principal, place.host))
     ctx.evidence.decide = putting.decide
-    ctx.evidence.after_commit = lambda: _stored(place.host, p, putting.outcome)
+    ctx.evidence.after_commit = lambda: _stored(place.host, p, putting.result())
     return DomainNoteResult(domain=place.host, key=p.key)
 
 
-def _stored(domain: str, p: DomainNoteParams, outcome: Put | None) -> DomainNoteResult:
-    match outcome:
-        case Written(action, note, count):
-            check = check_playbook(note.value) if p.key == PLAYBOOK_KEY else None
-            return DomainNoteResult(
-                action=action,
-                note_id=note.note_id,
-                domain=domain,
-                key=p.key,
-                rev=note.rev,
-                note_count=count,
-                playbook_check=None
-                if check is None
-                else PlaybookCheckPart(complete=check.complete, missing_sections=list(check.missing_sections)),
-            )
-        case RevConflict(current):
-            return DomainNoteResult(
-                ok=False, reason_code=REV_CONFLICT, applied=False, domain=domain, key=p.key, current_rev=current
-            )
-        case UserOwned():
-            raise refusals.user_owned(p.key)
-        case TooLong(chars):
-            raise refusals.too_long(chars)
-        case Full() as full:
-            raise refusals.full(full, domain)
-    raise AssertionError("a write was answered before it was decided")
+def _stored(domain: str, p: DomainNoteParams, done: Written | RevConflict) -> DomainNoteResult:
+    if isinstance(done, RevConflict):
+        return DomainNoteResult(
+            ok=False, reason_code=REV_CONFLICT, applied=False, domain=domain, key=p.key, current_rev=done.current_rev
+        )
+    check = check_playbook(done.note.value) if p.key == PLAYBOOK_KEY else None
+    return DomainNoteResult(
+        action=done.action,
+        note_id=done.note.note_id,
+        domain=domain,
+        key=p.key,
+        rev=done.note.rev,
+        note_count=done.note_count,
+        playbook_check=None
+        if check is None
+        else PlaybookCheckPart(complete=check.complete, missing_sections=list(check.missing_sections)),
+    )
 
 
 # -- reading
@@ -305,22 +279,18 @@ async def domain_note_delete(ctx: ToolContext, p: DomainNoteDeleteParams) -> Dom
     ctx.evidence.decide = removing.decide
 
     def answer() -> DomainNoteDeleteResult:
-        match removing.outcome:
-            case Delete() | NoSuchNote() as done:
-                return DomainNoteDeleteResult(deleted=isinstance(done, Delete), domain=place.host, key=p.key)
-            case RevConflict(current):
-                return DomainNoteDeleteResult(
-                    ok=False,
-                    reason_code=REV_CONFLICT,
-                    applied=False,
-                    deleted=False,
-                    domain=place.host,
-                    key=p.key,
-                    current_rev=current,
-                )
-            case UserOwned():
-                raise refusals.user_owned(p.key)
-        raise AssertionError("a deletion was answered before it was decided")
+        done = removing.result()
+        if isinstance(done, RevConflict):
+            return DomainNoteDeleteResult(
+                ok=False,
+                reason_code=REV_CONFLICT,
+                applied=False,
+                deleted=False,
+                domain=place.host,
+                key=p.key,
+                current_rev=done.current_rev,
+            )
+        return DomainNoteDeleteResult(deleted=isinstance(done, Delete), domain=place.host, key=p.key)
 
     ctx.evidence.after_commit = answer
     return DomainNoteDeleteResult(deleted=False, domain=place.host, key=p.key)

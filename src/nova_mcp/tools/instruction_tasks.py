@@ -40,21 +40,17 @@ class OpenTasks:
 
 
 async def open_tasks(ctx: ToolContext, keywords: Sequence[str], host: str | None) -> OpenTasks:
-    work, found = await ctx.runs.open_work(ctx.caller), await _recognised(ctx, keywords, host)
-    told = task_awareness(Aware(work.active, found)) if work.active or found is not None else None
+    work, match = await ctx.tasks.runs.open_work(ctx.caller), await _profile_match(ctx, keywords, host)
+    told = task_awareness(Aware(work.active, match)) if work.active or match is not None else None
     return OpenTasks(told, None if work.evidence is None else evidence_part(work.evidence), _contract(work))
 
 
-async def _recognised(ctx: ToolContext, keywords: Sequence[str], host: str | None) -> Recognised | None:
+async def _profile_match(ctx: ToolContext, keywords: Sequence[str], host: str | None) -> Recognised | None:
     """The profile of a task that these words describe; nothing without words."""
     if not keywords:
         return None
-    keeper = ctx.memory.profiles
-    found = await keeper.matching(ctx.caller.principal, keeper.query(" ".join(keywords), host, None, None))
-    best = found.best
-    if best is None:
-        return None
-    return Recognised(found.profiles[best.candidate.profile_id], best.score, best.candidate.confidence)
+    keeper = ctx.tasks.profiles
+    return (await keeper.matching(ctx.caller.principal, keeper.query(" ".join(keywords), host, None, None))).recognised
 
 
 def _contract(work: OpenWork) -> CoverageContractPart | None:

@@ -10,7 +10,6 @@ from nova_mcp.browser.claims import Claim, Place
 from nova_mcp.browser.tab import Tab
 from nova_mcp.errors import InvalidParams, Precondition
 from nova_mcp.hosts import normalize_host
-from nova_mcp.notes.domain_refusals import invalid_domain
 from nova_mcp.tasks.instruction_budget import ADDENDA_CHARS, Addenda, Detail, fit_addenda
 from nova_mcp.tasks.instruction_text import LearnBrief, Matter, Mode, Quote, Visit, fenced, instructions_text
 from nova_mcp.tasks.learn_mode import Wished
@@ -32,6 +31,7 @@ from nova_mcp.tools.instruction_tasks import OpenTasks, open_tasks
 from nova_mcp.tools.knowledge_advice import FrameworkHintPart, PksHealthWarningPart
 from nova_mcp.tools.memory_hints import BrowserMemoryPart
 from nova_mcp.tools.names import published_name
+from nova_mcp.tools.note_params import parsed_domain
 from nova_mcp.tools.spec import RARE, Part, Result, TargetParams, tool
 from nova_mcp.tools.task_run_parts import EvidencePart, TaskAwareness
 from nova_mcp.urls import page_host
@@ -55,10 +55,7 @@ class GetInstructionsParams(TargetParams):
     def host(self) -> str | None:
         """The one host that the aliases name; None when none is given."""
         given = {name: text for name in _ALIASES if (text := getattr(self, name)) is not None}
-        hosts = {name: normalize_host(text) for name, text in given.items()}
-        for name, host in hosts.items():
-            if host is None:
-                raise invalid_domain(given[name])
+        hosts = {name: parsed_domain(text) for name, text in given.items()}
         if len(set(hosts.values())) > 1:
             raise InvalidParams(
                 "conflicting_alias",
@@ -175,7 +172,7 @@ class _Learning:
 
 
 async def _learning(ctx: ToolContext, p: GetInstructionsParams) -> _Learning:
-    mode, asked = ctx.memory.learn_mode, p.host()
+    mode, asked = ctx.tasks.learn_mode, p.host()
     told = await mode.activate(ctx.caller, _wishes(ctx, p, asked), asked)
     visits = await mode.visits(ctx.caller)
     live = frozenset(claim.task_id for claim in ctx.browser.claims.held_by(ctx.caller.owner))
@@ -214,7 +211,7 @@ def _wish(ctx: ToolContext, claim: Claim, asked: str | None) -> Wished:
     tabs = [
         tab for tab in ctx.browser.targets.list_tabs(ctx.caller) if claim.target_id in (tab.target_id, tab.sandbox_id)
     ]
-    wanted, tenants = asked, ctx.memory.learn_mode.multi_tenant
+    wanted, tenants = asked, ctx.tasks.learn_mode.multi_tenant
     if wanted is not None:
         domain = learn_domain(wanted, tenants)
         tabs.sort(key=lambda tab: learn_domain(tab.url, tenants) != domain)

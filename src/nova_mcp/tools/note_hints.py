@@ -16,6 +16,7 @@ from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.note_lines import head, note_line, said, stub_line
 from nova_mcp.tools.spec import Part
+from nova_mcp.words import some
 
 BLOCK: Final = "domainNotes"
 MOST_KEYS: Final = 20
@@ -77,7 +78,7 @@ class NotesAvailablePart(Part):
 
     def line(self) -> str:
         blocks = f", {self.blocking} to acknowledge before acting here" if self.blocking else ""
-        return fit_tokens(f"{self.count} site notes: {', '.join(self.keys)}", KEYS_TOKENS) + blocks
+        return fit_tokens(f"{some(self.count, 'site note')}: {', '.join(self.keys)}", KEYS_TOKENS) + blocks
 
 
 @dataclass(slots=True)

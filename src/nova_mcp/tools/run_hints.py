@@ -43,7 +43,7 @@ NO_RUNS: Final = RunHints()
 async def run_hints(ctx: ToolContext, room: int) -> RunHints:
     """The runs whose target lies on the host that the tab shows, within `room` tokens of text."""
     host = page_host(ctx.tab.url)
-    runs = () if host is None else await ctx.runs.awareness(ctx.caller, host)
+    runs = () if host is None else await ctx.tasks.runs.awareness(ctx.caller, host)
     told = task_awareness(Aware(runs)).active_instances if runs else []
     if not told:
         return NO_RUNS

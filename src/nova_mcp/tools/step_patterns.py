@@ -13,7 +13,7 @@ async def reported_steps(ctx: ToolContext, instance_id: str, reports: Mapping[st
     if not reports:
         return Reported()
     verdicts: dict[str, PatternVerdict] = {}
-    for step in await ctx.runs.steps(ctx.caller.principal, instance_id):
+    for step in await ctx.tasks.runs.steps(ctx.caller.principal, instance_id):
         report = reports.get(step.step_id)
         tried = None if report is None else text_to_match(step, report)
         if tried is not None:
@@ -22,8 +22,8 @@ async def reported_steps(ctx: ToolContext, instance_id: str, reports: Mapping[st
 
 
 async def _tried(pattern: str, text: str) -> PatternVerdict:
-    whole = Pattern(pattern, case_sensitive=True, empty_too=True)
-    match await try_pattern(whole, [text], 1, PATTERN_BUDGET_MS / 1000):
+    whole = Pattern(pattern, case_sensitive=True, empty_too=True, cpu_s=PATTERN_BUDGET_MS / 1000)
+    match await try_pattern(whole, [text], 1):
         case TimedOut():
             return "timed_out"
         case BadPattern():

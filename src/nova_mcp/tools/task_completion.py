@@ -38,7 +38,7 @@ from nova_mcp.tools.task_run_parts import (
     task_awareness,
     verification_parts,
 )
-from nova_mcp.tools.task_turns import RunResult, left_to_store, lives_of
+from nova_mcp.tools.task_turns import RunResult, left_to_store, lives_of, without_secrets
 from nova_mcp.tools.times import utc
 
 COVERAGE_GATE = "task.url_coverage"
@@ -103,7 +103,7 @@ async def task_instance_verify(ctx: ToolContext, p: VerifyParams) -> VerifyResul
     """What completing the run would come to now, with everything that is missing. Reports on verification steps are
     judged against the ledger and not stored."""
     reported = await reported_steps(ctx, p.instance_id, step_reports(p.evidence_report))
-    deciding = ctx.runs.verifying(ctx.caller.owner, p.instance_id, reported, lives_of(ctx))
+    deciding = ctx.tasks.runs.verifying(ctx.caller.owner, p.instance_id, reported, lives_of(ctx))
     return left_to_store(ctx, deciding, _verified, VerifyResult)
 
 
@@ -186,8 +186,9 @@ async def task_instance_complete(ctx: ToolContext, p: CompleteParams) -> Complet
     """Ends a run as completed if everything it asks for holds: checks, units, findings, what was seen and verified.
     Otherwise nothing changes and nextActions say what to do."""
     reported = await reported_steps(ctx, p.instance_id, step_reports(p.evidence_report))
+    p = without_secrets(ctx, p)
     note = None if p.note is None else storable_text(p.note)
-    deciding = ctx.runs.completing(ctx.caller.owner, p.change("complete"), (reported, note), lives_of(ctx))
+    deciding = ctx.tasks.runs.completing(ctx.caller.owner, p.change("complete"), (reported, note), lives_of(ctx))
     spelling = ctx.settings.tool_names
     pending = left_to_store(ctx, deciding, lambda done: _answered(done, p.instance_id, spelling), CompleteResult)
 
@@ -260,8 +261,9 @@ class AbortResult(RunResult):
 )
 async def task_instance_abort(ctx: ToolContext, p: AbortParams) -> AbortResult:
     """Ends a run that will not be completed: aborted when it is no longer wanted, failed when it could not be done."""
+    p = without_secrets(ctx, p)
     ending = (p.outcome, storable_text(p.reason))
-    deciding = ctx.runs.aborting(ctx.caller.owner, p.change("abort"), ending, lives_of(ctx))
+    deciding = ctx.tasks.runs.aborting(ctx.caller.owner, p.change("abort"), ending, lives_of(ctx))
     return left_to_store(ctx, deciding, lambda done: _aborted(done, p.instance_id), AbortResult)
 
 

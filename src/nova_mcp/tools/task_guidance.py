@@ -84,7 +84,7 @@ async def task_guidance_log_add(ctx: ToolContext, p: LogAddParams) -> LogAddResu
     payload = p.payload
     said = Said(p.profile_id, p.guidance_kind, payload.text, payload.applies_to, payload.url)
     saying = Saying(said, p.source_kind, payload.kept(), p.instance_id, p.agent_id)
-    deciding = ctx.memory.guidance.logging(ctx.caller.principal, saying)
+    deciding = ctx.tasks.guidance.logging(ctx.caller.principal, saying)
     ctx.evidence.decide = deciding.decide
     ctx.evidence.after_commit = lambda: _logged(deciding.settled())
     return LogAddResult(guidance_log_id="", normalized_hash="", occurrence_count=0, stands="logged", created=False)
@@ -160,7 +160,7 @@ class LogsResult(Result):
 async def task_guidance_logs(ctx: ToolContext, p: LogsParams) -> LogsResult:
     """What was said about tasks, last refreshed first; for a profile also how its runs went."""
     asked = Asked(p.profile_id, p.instance_id, p.guidance_kind, p.status, p.limit)
-    logs, stats = await ctx.memory.guidance.logs(ctx.caller.principal, asked)
+    logs, stats = await ctx.tasks.guidance.logs(ctx.caller.principal, asked)
     return LogsResult(
         logs=[_shown(one) for one in logs],
         count=len(logs),
@@ -221,7 +221,7 @@ class CandidatesResult(Result):
 async def task_promotion_candidates(ctx: ToolContext, p: CandidatesParams) -> CandidatesResult:
     """Guidance and overrides that came up again and again: the first for nova.task_promote_guidance, the second for
     nova.task_profile_upsert."""
-    found: Candidates = await ctx.memory.guidance.candidates(ctx.caller.principal, p.profile_id, p.threshold)
+    found: Candidates = await ctx.tasks.guidance.candidates(ctx.caller.principal, p.profile_id, p.threshold)
     return CandidatesResult(
         guidance_candidates=[_shown(one) for one in found.guidance],
         guidance_candidate_count=len(found.guidance),
@@ -268,7 +268,7 @@ async def task_promote_guidance(ctx: ToolContext, p: PromoteParams) -> PromoteRe
     """Makes logged guidance part of a profile once it was said in three runs, or turns it down for good. Open runs keep
     what they began with."""
     verdict = Verdict(p.guidance_log_id, p.profile_id, p.decision, p.reason, check_size)
-    deciding = ctx.memory.guidance.deciding(ctx.caller.principal, verdict)
+    deciding = ctx.tasks.guidance.deciding(ctx.caller.principal, verdict)
     ctx.evidence.decide = deciding.decide
     ctx.evidence.after_commit = lambda: _decided(p, deciding.settled())
     return PromoteResult(guidance_log_id=p.guidance_log_id)

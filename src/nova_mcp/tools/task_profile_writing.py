@@ -88,7 +88,7 @@ async def task_profile_upsert(ctx: ToolContext, p: UpsertParams) -> UpsertResult
     """Writes down what a recurring task needs, or changes it: a field you send replaces the whole field, null clears an
     optional one. Runs that are open keep what they began with."""
     wish = Upsert(p.change(), check_size, p.profile_id, p.expected_content_rev, p.source_instance_id)
-    deciding = ctx.memory.profiles.upserting(ctx.caller.principal, wish)
+    deciding = ctx.tasks.profiles.upserting(ctx.caller.principal, wish)
     ctx.evidence.decide = deciding.decide
     ctx.evidence.after_commit = lambda: _upserted(p, deciding.settled())
     return UpsertResult(profile_id=p.profile_id, content_rev=None, action=None)

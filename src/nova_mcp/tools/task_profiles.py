@@ -8,7 +8,6 @@ from nova_mcp.hosts import normalize_host
 from nova_mcp.tasks.content_codec import content_json, json_bytes
 from nova_mcp.tasks.matching import LEAST_LISTED, THRESHOLD, Match, Rejection
 from nova_mcp.tasks.model import MOST_SCOPE_BYTES, TaskKind
-from nova_mcp.tasks.profile_keeper import Found, Recognised
 from nova_mcp.tasks.profile_rules import Profile, cut
 from nova_mcp.tasks.profile_store import Wanted
 from nova_mcp.tasks.run_keeper import Aware
@@ -111,7 +110,7 @@ def _domain(domain: str | None, target_url: str | None = None) -> str | None:
 async def task_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
     """Whether a task you are about to do is one that was done before: the profiles that fit its description, and what
     the best of them asks for."""
-    keeper = ctx.memory.profiles
+    keeper = ctx.tasks.profiles
     query = keeper.query(p.task_description, _domain(p.domain, p.target_url), p.platform, p.task_type)
     found = await keeper.matching(ctx.caller.principal, query)
     shown = [_shown_match(one, found.profiles[one.candidate.profile_id]) for one in found.matches]
@@ -122,15 +121,8 @@ async def task_match(ctx: ToolContext, p: MatchParams) -> MatchResult:
         count=len(shown),
         threshold_used=THRESHOLD,
         current_scope=p.current_scope,
-        task_awareness=task_awareness(Aware(await ctx.runs.awareness(ctx.caller), _recognised(found))),
+        task_awareness=task_awareness(Aware(await ctx.tasks.runs.awareness(ctx.caller), found.recognised)),
     )
-
-
-def _recognised(found: Found) -> Recognised | None:
-    best = found.best
-    if best is None:
-        return None
-    return Recognised(found.profiles[best.candidate.profile_id], best.score, best.candidate.confidence)
 
 
 def _shown_match(one: Match, profile: Profile) -> MatchPart:
@@ -194,7 +186,7 @@ def _check_search(p: SearchParams, _: Catalogue) -> None:
 @tool(title="Search task memory", effect="read", bundles=("task_memory",), target="none", check=_check_search)
 async def task_search(ctx: ToolContext, p: SearchParams) -> SearchResult:
     """Finds profiles of recurring tasks by words; domain and platform raise those that fit."""
-    keeper = ctx.memory.profiles
+    keeper = ctx.tasks.profiles
     query = keeper.query(p.query, _domain(p.domain), p.platform, p.task_type)
     found = await keeper.searched(ctx.caller.principal, query, p.limit)
     strong = [one for one in found.matches if one.score >= LEAST_LISTED]
@@ -272,7 +264,7 @@ def _check_list(p: ListParams, _: Catalogue) -> None:
 @tool(title="List task profiles", effect="read", bundles=("task_memory",), target="none", check=_check_list)
 async def task_profiles(ctx: ToolContext, p: ListParams) -> ListResult:
     """Lists the profiles of recurring tasks, last changed first."""
-    keeper = ctx.memory.profiles
+    keeper = ctx.tasks.profiles
     wanted = Wanted(p.task_type, _domain(p.domain), p.platform, p.include_archived, p.limit, p.offset)
     found, more = await keeper.listed(ctx.caller.principal, wanted)
     return ListResult(profiles=[_listed(ctx, one) for one in found], count=len(found), has_more=more)
@@ -287,7 +279,7 @@ def _listed(ctx: ToolContext, one: Profile) -> ListedProfile:
         domain=content.domain,
         platform=content.platform,
         goal=content.goal,
-        confidence=round(ctx.memory.profiles.tuning(one).effective, _DIGITS),
+        confidence=round(ctx.tasks.profiles.tuning(one).effective, _DIGITS),
         content_rev=one.content_rev,
         usage_count=one.runs,
         archived=one.archived,
@@ -336,7 +328,7 @@ class ProfileResult(Result):
 @tool(title="Read a task profile", effect="read", bundles=("task_memory",), target="none")
 async def task_profile_get(ctx: ToolContext, p: GetParams) -> ProfileResult:
     """A profile whole: goal, guidance, checks, when the task is done, and how far it can be relied on."""
-    keeper = ctx.memory.profiles
+    keeper = ctx.tasks.profiles
     found = await keeper.find(ctx.caller.principal, p.profile_id)
     tuning = keeper.tuning(found)
     return ProfileResult.model_validate(

@@ -23,7 +23,7 @@ from nova_mcp.tools.task_run_params import (
     check_list,
 )
 from nova_mcp.tools.task_run_parts import ProgressPart, progress_part
-from nova_mcp.tools.task_turns import RunResult, left_to_store, lives_of
+from nova_mcp.tools.task_turns import RunResult, left_to_store, lives_of, without_secrets
 
 # What says which call this is, and nothing about what it changes.
 ADDRESS = frozenset({"agent_id", "instance_id", "expected_instance_rev", "client_event_id"})
@@ -103,7 +103,8 @@ class ProgressResult(RunResult):
 async def task_instance_progress(ctx: ToolContext, p: ProgressParams) -> ProgressResult:
     """Reports what was found and done, all or nothing: units, findings, checks, resume state. A claim is no proof: what
     Nova saw is graded apart. Makes you a member of the run."""
-    deciding = ctx.runs.progressing(ctx.caller.owner, p.change("progress"), p.report(), lives_of(ctx))
+    kept = without_secrets(ctx, p)
+    deciding = ctx.tasks.runs.progressing(ctx.caller.owner, kept.change("progress"), kept.report(), lives_of(ctx))
     return left_to_store(ctx, deciding, lambda done: _progressed(done, p.instance_id), ProgressResult)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
 
 from nova_mcp.errors import InvalidParams
 from nova_mcp.facts.rules import value_chars
@@ -20,7 +20,7 @@ from nova_mcp.tasks.seeding import UnitSource
 from nova_mcp.tasks.verification_rules import StepReport
 from nova_mcp.tools.spec import Params
 from nova_mcp.tools.task_content import NoZero, Reason500, Text64, Text128, Text500, Text2000, Word, size_limit, text_of
-from nova_mcp.urls import normalize_url
+from nova_mcp.urls import MAX_URL_CHARS, normalize_url
 
 MAX_RESULT_CHARS: Final = 4_000
 MAX_RAW_URL: Final = 8_192
@@ -39,7 +39,7 @@ def _web_url(url: str) -> str:
     return url
 
 
-TargetUrl = Annotated[str, text_of(1, MAX_RAW_URL), NoZero, AfterValidator(_web_url)]
+TargetUrl = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_URL_CHARS), AfterValidator(_web_url)]
 
 
 # -- scope and overrides

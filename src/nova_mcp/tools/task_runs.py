@@ -33,7 +33,7 @@ from nova_mcp.tools.task_run_parts import (
     progress_part,
     task_awareness,
 )
-from nova_mcp.tools.task_turns import RunResult, left_to_store, lives_of
+from nova_mcp.tools.task_turns import RunResult, left_to_store, lives_of, without_secrets
 from nova_mcp.tools.times import utc
 from nova_mcp.urls import normalize_url
 
@@ -161,7 +161,8 @@ class CreateResult(RunResult):
 async def task_instance_create(ctx: ToolContext, p: CreateParams) -> CreateResult:
     """Starts one run of a task, from a profile or from adHocContext, and fixes what it is held to. Report progress as
     you work; what Nova saw decides whether it can be completed."""
-    deciding = ctx.runs.creating(ctx.caller.owner, p.wish(), lives_of(ctx))
+    kept = without_secrets(ctx, p)
+    deciding = ctx.tasks.runs.creating(ctx.caller.owner, kept.wish(), lives_of(ctx))
     return left_to_store(ctx, deciding, _created, CreateResult)
 
 
@@ -282,7 +283,7 @@ class GetResult(RunResult):
 async def task_instance_get(ctx: ToolContext, p: GetParams) -> GetResult:
     """How a run stands: claims, what was seen, what is missing, where to resume. Read it before you go on with a run
     that you did not just report to."""
-    deciding = ctx.runs.looking(ctx.caller.owner, p.instance_id, p.wanted(), lives_of(ctx))
+    deciding = ctx.tasks.runs.looking(ctx.caller.owner, p.instance_id, p.wanted(), lives_of(ctx))
     return left_to_store(ctx, deciding, _looked, GetResult)
 
 

@@ -5,14 +5,17 @@ from typing import TypeVar, cast
 
 from pydantic import Field
 
+from nova_mcp.observation.model import Json
 from nova_mcp.tasks.deciding import Deciding, Refused
 from nova_mcp.tasks.model import RunStatus
 from nova_mcp.tasks.runs import Lives
+from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.spec import Result
+from nova_mcp.tools.spec import Params, Result
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Result)
+P = TypeVar("P", bound=Params)
 
 _SAYINGS: Mapping[str, str] = {
     "rev_conflict": "the run is at revision {instanceRev} by now; read it with nova.task_instance_get, then send again",
@@ -55,12 +58,21 @@ def refusal(refused: Refused, *, completing: bool = False) -> RefusedRun:
 _FIELDS: Mapping[str, str] = {"instanceRev": "instance_rev", "status": "run_status", "profileId": "profile_id"}
 
 
+def without_secrets(ctx: ToolContext, p: P) -> P:
+    """The arguments with stored secrets taken out of them, for what is going to be kept."""
+    body: dict[str, Json] = p.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    clean = ctx.secrets.redactor.json(body)
+    if clean == body or not isinstance(clean, dict):
+        return p
+    return parse_arguments(type(p), clean)
+
+
 def left_to_store(ctx: ToolContext, deciding: Deciding[T], answer: Callable[[T], Result], into: type[R]) -> R:
     """The answer is made once the call's record is committed, together with what it changed."""
     ctx.evidence.decide = deciding.decide
 
     def settled() -> Result:
-        ctx.runs.moved()
+        ctx.tasks.runs.moved()
         match deciding.settled():
             case Refused() as refused if type(refused) is Refused:
                 return refusal(refused, completing="completed" in into.model_fields)
@@ -73,4 +85,4 @@ def left_to_store(ctx: ToolContext, deciding: Deciding[T], answer: Callable[[T],
 
 def lives_of(ctx: ToolContext) -> Lives:
     """The tabs that are known to show what they showed."""
-    return {}
+    return ctx.browser.targets.lives()
