@@ -78,8 +78,6 @@ class Tab:
         self.url = BLANK
         self.title = ""
         self.http_status: int | None = None
-        # The browser shows its own page about an address that could not be loaded; `url` is still the one before.
-        self.failed_load = False
         # Addresses that led to this document by redirect, as far as anybody watched it come.
         self.redirects: tuple[str, ...] = ()
         self.page_epoch = 0
@@ -283,10 +281,7 @@ class Tab:
             self.signs.stirred()
 
     def _on_navigated(self, frame: Frame) -> None:
-        if frame.parent_frame is not None or frame.page is not self.page:
-            return
-        self.failed_load = frame.url.startswith("chrome-error:")
-        if self.failed_load:
+        if frame.parent_frame is not None or frame.page is not self.page or frame.url.startswith("chrome-error:"):
             return
         same_document = self.channel.document == self._seen_document and self._seen_page is frame.page
         self._seen_document, self._seen_page = self.channel.document, frame.page

@@ -24,7 +24,7 @@ def sight_of(tab: Tab | None, before: PageState, began_on: str | None, redactor:
         url_hash=url_hash(url),
         path_hash=path_hash(url),
         http_status=None if left else tab.http_status,
-        error_page=not left and (tab.failed_load or is_error(tab.http_status)),
+        error_page=not left and is_error(tab.http_status),
         agent_scripted=tab.scripted_epoch == tab.page_epoch,
         steady=not left and before.page_epoch == tab.page_epoch and _same(began_on, tab.url, url),
         redirected=() if left else _redirected(tab.redirects, url),
