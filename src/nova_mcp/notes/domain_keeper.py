@@ -12,7 +12,7 @@ from nova_mcp.hosts import normalize_host, site
 from nova_mcp.notes import domain_store as store
 from nova_mcp.notes.deciding import note_write
 from nova_mcp.notes.domain_deliveries import Deliveries
-from nova_mcp.notes.domain_model import DomainNote, Due, Enforcement, Form, NoteScope, Owner, Repeat, Wish
+from nova_mcp.notes.domain_model import DomainNote, Due, Enforcement, Form, NoteScope, Repeat, Wish
 from nova_mcp.notes.domain_refusals import refused
 from nova_mcp.notes.domain_rules import (
     HINT_CHARS,
@@ -29,7 +29,7 @@ from nova_mcp.notes.domain_rules import (
 )
 from nova_mcp.notes.playbook import PLAYBOOK_KEY
 from nova_mcp.observation.deciding import Deciding
-from nova_mcp.observation.model import CallRecord, Link
+from nova_mcp.observation.model import CallRecord, Link, Owner
 from nova_mcp.observation.recorder import Also
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database

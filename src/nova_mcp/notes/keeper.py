@@ -31,6 +31,7 @@ from nova_mcp.notes.operator_store import Draft, Outcome, Stale, Stored
 from nova_mcp.notes.rules import Exclusions, content_fold, exclusion_reason, path_matches, rank_notes
 from nova_mcp.notes.sensitive import sensitive_sites
 from nova_mcp.observation.deciding import Deciding
+from nova_mcp.observation.model import Owner
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
 
@@ -194,11 +195,11 @@ class NoteKeeper:
         items = tuple(_item(one, chars) for one in fitting[:limit])
         return SurfacedMemory(host, len(fitting), items, frozenset((one.memory_id, one.content_rev) for one in fitting))
 
-    def is_news(self, owner: tuple[str, str], found: SurfacedMemory) -> bool:
+    def is_news(self, owner: Owner, found: SurfacedMemory) -> bool:
         """Whether any of it is new to this caller, or half an hour old."""
         return not found.mark <= self._heard(owner, found.host)
 
-    def told(self, owner: tuple[str, str], found: SurfacedMemory) -> None:
+    def told(self, owner: Owner, found: SurfacedMemory) -> None:
         """The caller gets it with this answer."""
         heard = self._heard(owner, found.host)
         key = (*owner, found.host)
@@ -207,7 +208,7 @@ class NoteKeeper:
         while len(self._told) > TOLD_KEPT:
             self._told.popitem(last=False)
 
-    def _heard(self, owner: tuple[str, str], host: str) -> frozenset[tuple[int, int]]:
+    def _heard(self, owner: Owner, host: str) -> frozenset[tuple[int, int]]:
         at_ms, heard = self._told.get((*owner, host), (0, frozenset()))
         return heard if self._clock.now_ms() - at_ms < TOLD_MS else frozenset()
 

@@ -2,9 +2,9 @@
 
 from sqlalchemy import Connection
 
+from nova_mcp.observation.model import Owner
 from nova_mcp.storage.engine import Database
 from nova_mcp.tasks import evidence_store
-from nova_mcp.tasks.visit_store import Owner
 
 
 class CoverageKeeper:

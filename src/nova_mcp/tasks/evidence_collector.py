@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from nova_mcp.observation.grades import is_read_like
-from nova_mcp.observation.model import CallRecord, Link
+from nova_mcp.observation.model import CallRecord, Link, Owner
 from nova_mcp.observation.sights import Credit, ScanHint, ScanSeen, Sight
 from nova_mcp.tasks import coverage_store, evidence_store, site_urls, visit_store
 from nova_mcp.tasks.coverage_rules import (
@@ -23,7 +23,6 @@ from nova_mcp.tasks.coverage_rules import (
 )
 from nova_mcp.tasks.coverage_store import StoredScan, Uncovered
 from nova_mcp.tasks.evidence_store import Findings, Run, Unit
-from nova_mcp.tasks.visit_store import Owner
 from nova_mcp.tasks.visits import PageCall, Step, stepped
 
 SCAN: Final = "nova.coverage_scan"

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from nova_mcp.clock import Ports
 from nova_mcp.observation.deciding import Deciding
 from nova_mcp.observation.grades import EvidenceSummary
-from nova_mcp.observation.model import Caller, CallRecord
+from nova_mcp.observation.model import Caller, CallRecord, Owner
 from nova_mcp.observation.rules import effective_page, host_of
 from nova_mcp.settings import GateMode
 from nova_mcp.storage.engine import Database
@@ -30,7 +30,7 @@ from nova_mcp.tasks.run_creating import Created, RunCreator, RunWish, Seeds
 from nova_mcp.tasks.run_looking import RunView, Verified, Wanted
 from nova_mcp.tasks.run_rules import Report
 from nova_mcp.tasks.run_store import Run, run_of, to_run
-from nova_mcp.tasks.runs import Change, Lives, NotDone, Occasion, Owner, Reported, Runs, UnitEvidence
+from nova_mcp.tasks.runs import Change, Lives, NotDone, Occasion, Reported, Runs, UnitEvidence
 from nova_mcp.tasks.tables import task_instance, task_instance_member
 
 T = TypeVar("T")
