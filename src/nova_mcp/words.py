@@ -65,6 +65,11 @@ def has_word(text: str, word: str) -> bool:
     return False
 
 
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning and an ellipsis, in at most so many characters."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
 def some(count: int, one: str, many: str | None = None) -> str:
     """So many of something, as people say it."""
     return f"{count} {one if count == 1 else many or one + 's'}"

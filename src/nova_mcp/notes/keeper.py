@@ -34,6 +34,7 @@ from nova_mcp.observation.deciding import Deciding
 from nova_mcp.observation.model import Owner
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
+from nova_mcp.words import cut
 
 TOLD_MS: Final = 30 * 60 * 1000
 TOLD_KEPT: Final = 2_000
@@ -254,8 +255,7 @@ def _matched_by(row: MemoryRow, host: str | None) -> MatchedBy:
 
 
 def _item(one: Glimpse, chars: int) -> SurfacedItem:
-    text = one.content if len(one.content) <= chars else one.content[: chars - 1] + "…"
-    return SurfacedItem(one.memory_id, one.memory_type, text, one.source)
+    return SurfacedItem(one.memory_id, one.memory_type, cut(one.content, chars), one.source)
 
 
 # -- refusals
