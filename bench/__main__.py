@@ -22,6 +22,7 @@ NAMES = (
     "knowledge",
     "repeat_visits",
     "poisoning",
+    "tasks_match",
 )
 
 

@@ -40,7 +40,7 @@ def open_run(
             "coverage_mode": coverage_mode,
             "resume_state": "{}",
             "checks_state": "{}",
-            "counts": "{}",
+            "beginning": "{}",
             "units": 0,
             "ledger_gap": False,
             "created_by": owner[1],

@@ -25,6 +25,7 @@ from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.model import JobType
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.journal.worker import HANDLERS, Handler, OutboxWorker
+from nova_mcp.notes.note_memory import NoteMemory
 from nova_mcp.observation.janitor import Janitor, retention_policy
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -40,7 +41,7 @@ from nova_mcp.processes import own_addresses
 from nova_mcp.promotion.collector import HOOKS
 from nova_mcp.promotion.learning import Learning
 from nova_mcp.promotion.taking_up import take_up
-from nova_mcp.retention import chores, holds
+from nova_mcp.retention import chores, holds, note_chores
 from nova_mcp.secrets.store import open_secrets
 from nova_mcp.server.backend import Health
 from nova_mcp.server.logs import hide_in_logs
@@ -48,9 +49,9 @@ from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
-from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tasks.evidence_collector import EvidenceCollector
 from nova_mcp.tasks.evidence_store import target_ended
+from nova_mcp.tasks.task_memory import TaskMemory
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.domain_saving import saving
@@ -176,20 +177,28 @@ async def build(settings: Settings, ports: Ports | None = None, *, ahead: bool =
 async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool) -> Nova:
     server_id = ServerId(ports.ids.token(16))
     evidence = EvidenceCollector()
+    tasks = TaskMemory.over(db, ports, settings)
     recorder = Recorder(
         db,
         ports,
         server_id,
-        also=(settle_recovered, renew_after_act, collecting(HOOKS, Counters().count), evidence.collect),
+        also=(
+            settle_recovered,
+            renew_after_act,
+            collecting(HOOKS, Counters().count),
+            evidence.collect,
+            tasks.learn_mode.count,
+        ),
         missed=evidence.missed,
     )
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
-    await db.write(claims_of_ended_servers, ports.clock.now_ms())
+    await db.write(claims_of_ended_servers, ports.clock.now_ms(), tasks.learn_mode)
     await db.write(fact_endings.close_ended_targets, ports.clock.now_ms())
     policy = navigation_policy(settings)
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
+    notes = NoteMemory.over(db, ports, settings.notes)
     browser = Browser(
         settings.browser,
         BrowserHome(settings.data_dir, server_id, keep_first=not settings.browser.ephemeral),
@@ -198,12 +207,12 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             server_id,
             keep_raw_urls=settings.keep_raw_urls,
             redactor=secrets.redactor,
-            on_end=(fact_endings.target_ended,),
+            on_end=(fact_endings.target_ended, notes.sites.target_ended),
             on_left=(target_ended,),
         ),
         policy,
         ports,
-        ClaimBook(ports, db, server_id),
+        ClaimBook(ports, db, server_id, tasks.learn_mode),
     )
     learning = Learning.over(db, ports.clock)
     early = [asyncio.create_task(_warmed(browser))] if ahead else []
@@ -227,7 +236,8 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 keep_raw_urls=settings.keep_raw_urls,
             ),
             learning=learning,
-            coverage=CoverageKeeper(db, evidence),
+            tasks=tasks,
+            notes=notes,
         ),
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),
@@ -237,7 +247,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         db,
         ports.clock,
         retention_policy(settings.retention),
-        chores=chores(settings.retention),
+        chores=[*chores(settings.retention), *note_chores(settings.notes)],
         keeping=holds,
     )
     worker = OutboxWorker(db, ports, server_id, job_handlers(learning))

@@ -109,6 +109,22 @@ class InvalidParams(NovaError):
         | {"claim.finalization_token_required", "learn.coverage_reason_required"}
         | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
         | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
+        | {"invalid_domain", "invalid_completion_condition", "expected_content_rev_required", "context_required"}
+        | {"conflicting_arguments", "override_forbidden", "invalid_unit_source", "invalid_unit_locator"}
+        | {"event_id_reused", "empty_update", "unknown_unit", "illegal_unit_transition", "reason_required"}
+        | {"unknown_check", "note_required", "illegal_discovery_transition"}
+        | {"invalid_domain", "notes.secret_like", "note_too_long", "host_mismatch", "no_target"}
+        | {"notes.secret_like", "invalid_domain", "domain_required", "filter_required", "conflicting_arguments"}
+        | {"unknown_bundle", "unknown_tool", "call.nested", "size_limit", "conflicting_alias"}
+        | {"claim.finalization_token_required", "learn.coverage_reason_required"}
+        | {"pks.selector_too_broad", "pks.polarity_required", "pks.polarity_mismatch", "pks.outside_surface"}
+        | {"pks.script_content", "pks.secret_like", "pks.scope_full", "pks.scope_mismatch", "signals_required"}
+        | {"invalid_domain", "notes.secret_like", "note_too_long", "host_mismatch", "no_target"}
+        | {"domain_required", "filter_required"}
+        | {"invalid_completion_condition", "expected_content_rev_required", "context_required"}
+        | {"conflicting_arguments", "override_forbidden", "invalid_unit_source", "invalid_unit_locator"}
+        | {"event_id_reused", "empty_update", "unknown_unit", "illegal_unit_transition", "reason_required"}
+        | {"unknown_check", "note_required", "illegal_discovery_transition"}
     )
 
     def __init__(
@@ -136,6 +152,10 @@ class NotFound(NovaError):
         | {"upload.not_found"}
         | {"scroll.container_not_found", "wait_for_selector.timeout"}
         | {"pks.scope_not_found", "pks.phenomenon_not_found", "learn.opportunity_not_found"}
+        | {"task.profile_not_found", "task.instance_not_found", "task.guidance_not_found"}
+        | {"domain_note.not_found"}
+        | {"operator_notes.not_found"}
+        | {"task.profile_not_found", "task.instance_not_found", "task.guidance_not_found"}
     )
 
 
@@ -162,6 +182,8 @@ class Precondition(NovaError):
         | {"guarded_commit.postcondition_failed", "goal.terminal", "eval.script_threw"}
         | {"ok.no_service"}
         | {"pks.scope_not_open", "pks.drift_blocked", "pks.element_changed", "pks.playbook_timeout", "pks.alias_taken"}
+        | {"domain_notes.full", "domain_note.not_delivered"}
+        | {"browser_memory.full", "operator_notes.full"}
     )
 
 
@@ -198,7 +220,14 @@ class Blocked(NovaError):
         {"safety.emergency_stop", "storage.low_free_space", "perceive.required", "agent.shared_id"}
         | {"blocking_overlay_active"}
         | {"guarded_commit.missing_contract"}
+        | {"acknowledge_required"}
     )
+
+
+class Unacknowledged(Blocked):
+    """A note that has to be answered for first."""
+
+    gate_id = "user.domain_note"
 
 
 class CommitRefused(Blocked):
@@ -228,6 +257,7 @@ class PolicyDenied(NovaError):
             "blockers.repeat_suppressed",
             "pks.builtin_platform",
         }
+        | {"browser_memory.disabled", "browser_memory.domain_excluded", "notes.user_owned"}
     )
 
 

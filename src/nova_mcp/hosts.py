@@ -5,6 +5,7 @@ import ipaddress
 import re
 import unicodedata
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import unquote
 
@@ -250,6 +251,47 @@ def site(host: str, multi_tenant: Collection[str] = MULTI_TENANT_DOMAINS) -> str
 def under(host: str, domain: str) -> bool:
     """Whether a host is the domain itself or lies below it; never a test for substrings."""
     return host == domain or host.endswith("." + domain)
+
+
+@functools.lru_cache(maxsize=2048)
+def own_labels(host: str) -> tuple[str, ...]:
+    """The labels that the owner of a normalised host chose: those left of its public suffix; none of an address."""
+    if is_ip(host):
+        return ()
+    if "." not in host:
+        return (host,)
+    suffix: str | None = _all_suffixes().publicsuffix(host)
+    left = "" if host == suffix else host.removesuffix(f".{suffix}")
+    return tuple(left.split(".")) if left else ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostRule:
+    """An entry of a list of hosts: `example.com` with all below it, `=example.com` alone, `.gov` all below it."""
+
+    reach: Literal["under", "exact", "below"]
+    host: str
+
+    def covers(self, host: str) -> bool:
+        match self.reach:
+            case "under":
+                return under(host, self.host)
+            case "exact":
+                return host == self.host
+            case "below":
+                return host.endswith("." + self.host)
+
+
+def host_rule(entry: str) -> HostRule | None:
+    """The rule that an entry spells out; None when it could never cover a host."""
+    text = entry.strip()
+    if text.startswith("."):
+        # Unlike a host, a suffix may be one that many owners register names under.
+        suffix = ascii_host(text[1:])
+        return None if suffix is None or is_ip(suffix) else HostRule("below", suffix.removesuffix("."))
+    exact = text.startswith("=")
+    host = normalize_host(text.removeprefix("="))
+    return None if host is None else HostRule("exact" if exact else "under", host)
 
 
 def _unicode_label(label: str) -> str:

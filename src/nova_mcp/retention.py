@@ -8,12 +8,13 @@ from sqlalchemy import Connection
 from nova_mcp.browser import claim_retention
 from nova_mcp.facts import endings as fact_endings
 from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
+from nova_mcp.notes import domain_store, memory_store
+from nova_mcp.notes.daily import daily
 from nova_mcp.observation.rules import DAY_MS, Holds
 from nova_mcp.promotion import cluster_store, track_store
 from nova_mcp.promotion import forgetting as learning
-from nova_mcp.settings import RetentionSettings
-from nova_mcp.tasks import coverage_store, site_urls, visit_store
-from nova_mcp.tasks.evidence_store import open_instances
+from nova_mcp.settings import NoteSettings, RetentionSettings
+from nova_mcp.tasks import coverage_store, learn_store, run_retention, site_urls, visit_store
 from nova_mcp.verification.forgetting import due_to_go, forgetting
 
 Chore = Callable[[Connection, int], int]
@@ -32,7 +33,14 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         visit_store.forget,
         coverage_store.forget,
         site_urls.forget,
+        learn_store.forgetting(kept.claim_days),
+        run_retention.forgetting,
     ]
+
+
+def note_chores(kept: NoteSettings) -> list[Chore]:
+    """What notes forget, once a day."""
+    return [daily(memory_store.pruning(kept.browser_memory.retention_days)), daily(domain_store.forget)]
 
 
 def journal_chore(kept: RetentionSettings) -> Chore:
@@ -63,11 +71,15 @@ def claims_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
     return claim_retention.due_to_go(conn, now_ms - kept.claim_days * DAY_MS)
 
 
+def runs_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
+    """How many runs of tasks would end for being idle, or lose their details."""
+    return run_retention.due_to_go(conn, now_ms)
+
+
 def holds(conn: Connection) -> Holds:
-    """Calls of a live claim or an open run stay, those of an ended claim may go sooner, and what a candidate rests on
-    stays with it."""
-    claims = claim_retention.claim_holds(conn)
-    return replace(claims, open=claims.open | open_instances(conn), referenced=referenced_calls(conn))
+    """Calls of a live claim or run stay, those of an ended one may go sooner, and what a candidate rests on stays with
+    it."""
+    return run_retention.run_holds(conn, replace(claim_retention.claim_holds(conn), referenced=referenced_calls(conn)))
 
 
 def _journal(kept: RetentionSettings) -> JournalRetention:

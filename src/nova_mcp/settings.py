@@ -9,7 +9,7 @@ from typing import Any, Literal
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from nova_mcp.hosts import MULTI_TENANT_DOMAINS
+from nova_mcp.hosts import MULTI_TENANT_DOMAINS, host_rule, normalize_host
 from nova_mcp.policy import is_host_pattern
 
 GateMode = Literal["off", "warn", "shadow_block", "block"]
@@ -101,12 +101,35 @@ class TaskSettings(Section):
     learn_min_interactions: int = Field(12, ge=0, le=200)
 
 
+def _normalized(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """Hosts in the spelling in which they are compared."""
+    hosts = [normalize_host(entry) for entry in entries]
+    for entry, host in zip(entries, hosts, strict=True):
+        if host is None:
+            raise ValueError(f'"{entry[:80]}" is not a host; write example.com')
+    return tuple(dict.fromkeys(host for host in hosts if host is not None))
+
+
 class BrowserMemorySettings(Section):
     # Principals that want Nova to remember things about sites for them; `*` is everybody. No tool can add one.
     users: tuple[str, ...] = ()
     exclude_domains: tuple[str, ...] = ()
     allow_domains: tuple[str, ...] = ()
     retention_days: int = Field(30, ge=0, le=365)
+
+    @field_validator("exclude_domains")
+    @classmethod
+    def _host_rules(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        """What an entry that covers nothing was meant to keep out would be remembered."""
+        for entry in entries:
+            if host_rule(entry) is None:
+                raise ValueError(f'"{entry[:80]}" covers no host; write example.com, =example.com or .gov')
+        return entries
+
+    @field_validator("allow_domains")
+    @classmethod
+    def _hosts(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        return _normalized(entries)
 
 
 class NoteSettings(Section):
@@ -117,6 +140,11 @@ class NoteSettings(Section):
     repeat_tool_calls: int = Field(50, ge=0, le=10_000)
     # Domains under which each name below is a tenant of its own.
     multi_tenant_domains: tuple[str, ...] = tuple(sorted(MULTI_TENANT_DOMAINS))
+
+    @field_validator("multi_tenant_domains")
+    @classmethod
+    def _hosts(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        return _normalized(entries)
 
 
 class ReceiptSettings(Section):

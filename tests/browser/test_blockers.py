@@ -271,6 +271,17 @@ NAMES = [
     "No acepto",
     "Opt out",
     "Privacy policy",
+    "Accetta solo i cookie necessari",
+    "Alle cookies weigeren",
+    "Отклонить все файлы cookie",
+    "ΡΥΘΜΊΣΕΙΣ",
+    "Tümünü kabul et",
+    "必要なCookieのみを許可する",
+    "全部拒绝",
+    "동의하지 않고 계속하기",
+    "ملفات تعريف الارتباط الضرورية فقط",
+    "Ассept all",
+    "Rеject all",
 ]
 
 

@@ -11,6 +11,7 @@ from nova_mcp.clock import Ports, system_ports
 from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
+from nova_mcp.notes.note_memory import NoteMemory
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -21,8 +22,7 @@ from nova_mcp.promotion.learning import Learning
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
-from nova_mcp.tasks.coverage_keeper import CoverageKeeper
-from nova_mcp.tasks.evidence_collector import EvidenceCollector
+from nova_mcp.tasks.task_memory import TaskMemory
 from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -80,7 +80,8 @@ async def tool_kit(
                 statistician=Statistician(db, ports.clock),
                 facts=FactKeeper(db, ports.clock),
                 learning=Learning.over(db, ports.clock),
-                coverage=CoverageKeeper(db, EvidenceCollector()),
+                tasks=TaskMemory.over(db, ports, chosen),
+                notes=NoteMemory.over(db, ports, chosen.notes),
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from cli_kit import nova, nova_process
@@ -9,7 +11,7 @@ from cli_kit import nova, nova_process
 import nova_mcp
 from nova_mcp.cli.commands import COMMANDS, load
 
-GROUPS = ("ledger", "db", "kill", "replay")
+GROUPS = ("ledger", "db", "kill", "replay", "notes", "tasks")
 
 
 def test_the_version_is_the_packages() -> None:
@@ -34,9 +36,17 @@ def test_every_command_takes_the_data_folder_and_the_store(name: str) -> None:
     assert {"--data-dir", "--store"} <= flags
 
 
+def subcommands(group: Any) -> Iterator[Any]:
+    for command in group.commands.values():
+        if hasattr(command, "commands"):
+            yield from subcommands(command)
+        else:
+            yield command
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_subcommand_takes_the_data_folder_and_the_store(group: str) -> None:
-    for command in load(group).commands.values():
+    for command in subcommands(load(group)):
         assert {"--data-dir", "--store"} <= {flag for parameter in command.params for flag in parameter.opts}
         assert command.help
 

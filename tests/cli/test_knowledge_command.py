@@ -36,11 +36,12 @@ from nova_mcp.storage.engine import Database
 from nova_mcp.verification.model import Assertion
 
 SHOP = ScopeName("shop.test")
-LABEL = "No \x1b[2Jthanks\u202e " + "x" * 200
+# What no page can leave behind: labels are cleaned when they are kept.
+HOSTILE_LABEL = "No \x1b[2Jthanks\u202e " + "x" * 200
 
 
-def content(selector: str = "#bar .no", kind: str = "modal") -> Content:
-    seen = ElementPrint("button", text=LABEL, neighbours=("Hello Anna",))
+def content(selector: str = "#bar .no", kind: str = "modal", label: str = "No thanks") -> Content:
+    seen = ElementPrint("button", text=label, neighbours=("Hello Anna",))
     return Content(
         kind,  # type: ignore[arg-type]
         Fingerprint((Signal("dom", "#bar"), Signal("text", "Größe wählen", "de")), 0.7),
@@ -174,7 +175,7 @@ def test_enough_proofs_name_what_an_entry_still_waits_for(folder: Folder) -> Non
 
 
 def test_an_entry_is_shown_whole_and_what_a_page_said_is_marked_bounded_and_harmless(folder: Folder) -> None:
-    put(folder, "bar", 2, unconfirmed=("#no",), drift_debt=0.25)
+    put(folder, "bar", 2, unconfirmed=("#no",), drift_debt=0.25, content=content(label=HOSTILE_LABEL))
     put(folder, "bar", 1, "pending", revision=2, content=content("#bar .close"))
     gates = (Gate("successes", 3, 3, passed=True, delta_to_pass=0),)
     event = LearningEvent("bar", SHOP, 1, 2, "l1_to_l2", NOW_MS, gates)

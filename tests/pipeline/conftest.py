@@ -15,6 +15,7 @@ from nova_mcp.facts.keeper import FactKeeper
 from nova_mcp.facts.policies import load_policies
 from nova_mcp.journal.keeper import Journal
 from nova_mcp.journal.statistician import Statistician
+from nova_mcp.notes.note_memory import NoteMemory
 from nova_mcp.observation.model import CallRecord, ServerId
 from nova_mcp.observation.reader import EventFilter, events
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -27,8 +28,7 @@ from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
-from nova_mcp.tasks.coverage_keeper import CoverageKeeper
-from nova_mcp.tasks.evidence_collector import EvidenceCollector
+from nova_mcp.tasks.task_memory import TaskMemory
 from nova_mcp.tools.catalogue import Catalogue, catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
@@ -123,7 +123,8 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     Statistician(db, clock),
                     FactKeeper(db, clock, policies=load_policies(tmp_path)),
                     Learning.over(db, clock),
-                    CoverageKeeper(db, EvidenceCollector()),
+                    TaskMemory.over(db, ports, settings),
+                    NoteMemory.over(db, ports, settings.notes),
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

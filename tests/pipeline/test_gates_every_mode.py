@@ -2,15 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast, get_args
 
 import pytest
+from playwright.async_api import Page
 from pydantic import Field
 
 from nova_mcp.browser.blocker_rules import NotedLayer
 from nova_mcp.browser.claims import Lease
 from nova_mcp.browser.tab import Tab, TabHost
 from nova_mcp.errors import CommitRefused
+from nova_mcp.notes.domain_model import Wish
+from nova_mcp.notes.domain_store import put
 from nova_mcp.observation.model import CallRecord
 from nova_mcp.pipeline.gates import GATES, MET_ON_THE_WAY
 from nova_mcp.pipeline.model import Answer
@@ -97,6 +101,12 @@ def _unseen(rig: Any, tab: Tab) -> None:
     tab.url, tab.perceived_epoch = "http://127.0.0.1/", None
 
 
+def _noted(rig: Any, tab: Tab) -> None:
+    tab.url = "http://127.0.0.1/"
+    wish = Wish("local", "127.0.0.1", "FIRST", "Read this.", "agent", enforcement="block")
+    rig.db.write_sync(put, wish, rig.clock.now, lambda: "n1")
+
+
 def _covered(rig: Any, tab: Tab) -> None:
     tab.blockers.note(tab.page_epoch, [NotedLayer("consent", True)])
 
@@ -112,6 +122,7 @@ CASES: dict[str, Case] = {
         -32029, "budget.exhausted", settings={"session_calls": 1}, mode_setting="session_budget", calls_before=1
     ),
     "claim.owner": Case(-32040, "claim.owner_mismatch", _foreign),
+    "user.domain_note": Case(-32001, "acknowledge_required", _noted),
     "setup.shared_agent_id": Case(-32001, "agent.shared_id", mode_setting="shared_agent_id"),
     "safety.perceive_first": Case(-32001, "perceive.required", _unseen, mode_setting="perceive_first"),
     "safety.overlay_detected": Case(
@@ -127,6 +138,7 @@ ADJUSTABLE = [gate for gate, case in CASES.items() if case.mode_setting is not N
 def _add_tab(rig: Any) -> Tab:
     owner = ("local", "default")
     tab = Tab("tab_1", "A", owner, cast(TabHost, None), rig.clock)
+    tab.page = cast(Page, SimpleNamespace(url="about:blank"))
     rig.browser.targets._tabs["tab_1"] = tab
     rig.browser.targets._active[owner] = "tab_1"
     return tab

@@ -1,6 +1,6 @@
 """Which calls may run: every gate in every mode, in table order."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nova_mcp.browser.claims import Lease
 from nova_mcp.facts.policies import Lacking
+from nova_mcp.notes.domain_model import DomainNote, Due, NoteId, Repeat
 from nova_mcp.observation.model import Effect
 from nova_mcp.pipeline.gates import GATES, MET_ON_THE_WAY, Admitted, GateFacts, Notice, Refused, admit, shadow_gate
 from nova_mcp.pipeline.session_budget import Exhausted
@@ -31,6 +32,26 @@ def facts(**changes: object) -> GateFacts:
     return GateFacts(**values)  # type: ignore[arg-type]
 
 
+def note(**changes: Any) -> DomainNote:
+    values: dict[str, Any] = {
+        "note_id": NoteId("n1"),
+        "principal": "local",
+        "domain": "shop.test",
+        "key": "K",
+        "value": "text",
+        "source": "user",
+        "enforcement": "none",
+        "repeat_minutes": None,
+        "repeat_tool_calls": None,
+        "rev": 1,
+        "created_at_ms": 0,
+        "updated_at_ms": 0,
+        "last_delivered_at_ms": None,
+        "chars": 4,
+    }
+    return DomainNote(**{**values, **changes})
+
+
 FIRING: dict[GateId, tuple[GateFacts, int, str]] = {
     "safety.emergency_stop": (facts(stopped=True), -32001, "safety.emergency_stop"),
     "safety.disk_space_low": (facts(free_mb=499), -32001, "storage.low_free_space"),
@@ -46,6 +67,11 @@ FIRING: dict[GateId, tuple[GateFacts, int, str]] = {
     ),
     "safety.session_budget": (facts(exhausted=Exhausted("calls", 5, 1_800_001)), -32029, "budget.exhausted"),
     "claim.owner": (facts(lease=Lease(OTHER, 61_000)), -32040, "claim.owner_mismatch"),
+    "user.domain_note": (
+        facts(site=Due(ME, "tab_1", "shop.test", Repeat(60, 50), (note(enforcement="block"),))),
+        -32001,
+        "acknowledge_required",
+    ),
     "setup.shared_agent_id": (facts(agent_id_shared=True), -32001, "agent.shared_id"),
     "safety.perceive_first": (facts(unseen_document=True), -32001, "perceive.required"),
     "safety.overlay_detected": (facts(covered_by="consent"), -32001, "blocking_overlay_active"),
@@ -185,3 +211,11 @@ def test_a_demand_that_only_warns_never_blocks() -> None:
     assert isinstance(verdict, Admitted)
     assert [(notice.gate_id, notice.status) for notice in verdict.notices] == [("policy.capability", "warned")]
     assert "is_authenticated" in verdict.notices[0].message
+
+
+def test_a_note_that_can_not_be_read_only_warns_where_notes_only_warn() -> None:
+    verdict = admit(
+        ["user.domain_note"], facts(unreadable=frozenset({"user.domain_note"}), notes_only_warn=True), SETTINGS
+    )
+    assert isinstance(verdict, Admitted)
+    assert [(notice.gate_id, notice.status) for notice in verdict.notices] == [("user.domain_note", "warned")]

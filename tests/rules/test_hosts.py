@@ -5,8 +5,20 @@ import ipaddress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from publicsuffixlist import PublicSuffixList
 
-from nova_mcp.hosts import ascii_host, is_ip, looks_lookalike, network_zone, normalize_host, site, under
+from nova_mcp.hosts import (
+    HostRule,
+    ascii_host,
+    host_rule,
+    is_ip,
+    looks_lookalike,
+    network_zone,
+    normalize_host,
+    own_labels,
+    site,
+    under,
+)
 
 # How long an example takes says nothing on a busy machine.
 UNHURRIED = settings(deadline=None)
@@ -75,6 +87,41 @@ def test_canonical_form_is_stable(raw: str):
         assert once.isascii()
 
 
+ICANN = PublicSuffixList(only_icann=True, accept_unknown=False)
+LABELS = st.sampled_from(["www", "a", "Shop", "x_y", "slack", "github", "bücher", "co", "example", "WWW"])
+ENDINGS = st.sampled_from(["com", "co.uk", "github.io", "slack.com", "ck", "test", "kawasaki.jp", "localhost", "de."])
+PLACES = st.builds(
+    lambda scheme, labels, ending, port, rest: f"{scheme}{'.'.join([*labels, ending])}{port}{rest}",
+    st.sampled_from(["", "http://", "HTTPS://", "https://ada:pw@"]),
+    st.lists(LABELS, max_size=4),
+    ENDINGS,
+    st.sampled_from(["", ":80", ":8443"]),
+    st.sampled_from(["", "/", "/A/b?c=d#e", "?q", "#f"]),
+)
+
+
+@UNHURRIED
+@given(PLACES)
+def test_a_canonical_host_has_no_port_path_or_capital_and_is_no_suffix(raw: str):
+    host = normalize_host(raw)
+    if host is None:
+        return
+    assert normalize_host(host) == host
+    assert not set(host) & set(":/?#@ ") or is_ip(host)
+    assert host == host.lower()
+    assert not ICANN.is_public(host)
+
+
+@UNHURRIED
+@given(PLACES, st.sets(st.sampled_from(["slack.com", "example.com", "a.de"])))
+def test_a_site_is_its_own_site_and_its_hosts_lie_under_it(raw: str, tenants: set[str]):
+    host = normalize_host(raw)
+    if host is not None:
+        found = site(host, tenants)
+        assert site(found, tenants) == found
+        assert under(host, found)
+
+
 @UNHURRIED
 @given(st.ip_addresses())
 def test_every_address_is_recognised_and_printed_one_way(address: ipaddress.IPv4Address | ipaddress.IPv6Address):
@@ -121,6 +168,55 @@ def test_site_is_the_registrable_domain(host: str, expected: str):
 def test_list_of_shared_domains_can_be_replaced():
     assert site("x.acme.slack.com", multi_tenant=()) == "slack.com"
     assert site("x.acme.example.com", multi_tenant={"example.com"}) == "acme.example.com"
+
+
+@pytest.mark.parametrize(
+    ("host", "labels"),
+    [
+        ("my-bank.example", ("my-bank",)),
+        ("a.b.example.co.uk", ("a", "b", "example")),
+        ("pay.ada.github.io", ("pay", "ada")),
+        ("co.uk", ()),
+        ("localhost", ("localhost",)),
+        ("127.0.0.1", ()),
+        ("[::1]", ()),
+    ],
+)
+def test_an_owner_chose_the_labels_left_of_the_suffix(host: str, labels: tuple[str, ...]):
+    assert own_labels(host) == labels
+
+
+@pytest.mark.parametrize(
+    ("entry", "rule"),
+    [
+        ("Example.com", HostRule("under", "example.com")),
+        ("=www.example.com", HostRule("exact", "example.com")),
+        (".gov", HostRule("below", "gov")),
+        (".CO.uk", HostRule("below", "co.uk")),
+        ("gov", None),
+        ("=", None),
+        (".", None),
+        ("", None),
+        ("*.example.com", None),
+        (".127.0.0.1", None),
+    ],
+)
+def test_an_entry_of_a_list_covers_something_or_is_refused(entry: str, rule: HostRule | None):
+    assert host_rule(entry) == rule
+
+
+def test_an_entry_reaches_as_far_as_it_says():
+    assert [HostRule("under", "a.test").covers(host) for host in ("a.test", "b.a.test", "ba.test")] == [
+        True,
+        True,
+        False,
+    ]
+    assert [HostRule("exact", "a.test").covers(host) for host in ("a.test", "b.a.test")] == [True, False]
+    assert [HostRule("below", "a.test").covers(host) for host in ("a.test", "b.a.test", "ba.test")] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_under_compares_whole_labels():

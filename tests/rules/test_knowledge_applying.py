@@ -23,6 +23,7 @@ from nova_mcp.knowledge.applying import (
 )
 from nova_mcp.knowledge.fingerprints import match, told
 from nova_mcp.knowledge.model import Action, Content, ElementPrint, Fingerprint, Health, Phenomenon, Playbook, Signal
+from nova_mcp.tools.applying_answer import ApplyResult, VerifyResult
 
 NOW = 1_800_000_000_000
 PRINT = Fingerprint((Signal("dom", "#bar"),))
@@ -206,3 +207,25 @@ def test_all_missing_values_are_asked_for_at_once_and_a_person_for_theirs():
     done = plan(entry(playbook=Playbook("custom", actions)), HERE, DEFAULT, NOW)
     assert isinstance(done, NotApplied)
     assert done.problem.message == 'values must hold "user", "code". "code" is for a person to say: ask your user.'
+
+
+@pytest.mark.parametrize(
+    ("steps", "checks", "told"),
+    [
+        (0, [], "bar: 0 steps done · 0 of 0 checks hold · verified"),
+        (1, [True], "bar: 1 step done · 1 of 1 check holds · verified"),
+        (2, [True, False], "bar: 2 steps done · 1 of 2 checks hold · verified"),
+    ],
+)
+def test_the_answer_counts_as_people_do(steps, checks, told):
+    results = [VerifyResult(type="absent", passed=one) for one in checks]
+    answer = ApplyResult.model_construct(
+        phenomenon_id="bar",
+        steps_executed=steps,
+        verify_results=results,
+        verify_state="verified",
+        reason_code=None,
+        message=None,
+        hint=None,
+    )
+    assert answer.text() == told

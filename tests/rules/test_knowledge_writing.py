@@ -34,7 +34,9 @@ from nova_mcp.knowledge.refusing import (
     holds_script,
     selectors_of,
     surface_of,
+    unread_in,
 )
+from nova_mcp.knowledge.routes import meet
 from nova_mcp.knowledge.writing import (
     Conflict,
     Live,
@@ -46,6 +48,7 @@ from nova_mcp.knowledge.writing import (
     deprecated,
     deprecation_problem,
     patched,
+    shared_controls,
     upserted,
 )
 from nova_mcp.verification.model import Assertion
@@ -456,3 +459,92 @@ def test_what_is_kept_of_an_element_is_bounded():
     assert (one.tag, len(one.text) <= 120, len(one.classes), len(one.neighbours)) == ("button", True, 12, 4)
     assert "\u202e" not in one.text
     assert bounded(one) == one
+
+
+# -- claims that no label supports
+
+
+def consent(polarity, label):
+    action = Action("click", "#bar .no", polarity=polarity, element=ElementPrint("button", text=label))
+    body = content(Playbook("reject_preferred", (action,)), kind="consent_cmp")
+    looks = {"#bar": LiveLook(1), "#bar .no": LiveLook(1, True, ControlFacts((label,)))}
+    return body, check_live(body, looks)
+
+
+@pytest.mark.parametrize(
+    ("polarity", "label", "doubted"),
+    [
+        ("reject", "Hafna öllu", True),
+        ("noop", "Samþykkja", True),
+        ("reject", "Reject all", False),
+        ("reject", "Rifiuta tutto", False),
+        ("accept", "Samþykkja", False),
+    ],
+)
+def test_a_choice_that_the_label_can_not_confirm_is_told_when_it_is_written_and_explained(polarity, label, doubted):
+    body, verdict = consent(polarity, label)
+    expected = (("#bar .no", polarity),) if doubted else ()
+    assert verdict.problems == ()
+    assert verdict.unread == unread_in(body) == expected
+    done = upserted(None, Upsert("p", "consent_cmp", PRINT, body.playbook), Live(verdict, frozenset(), NOW), entries=0)
+    assert [f"is {polarity} is only claimed" in one for one in done.warnings] == [True] * doubted
+
+
+def test_an_acceptance_in_another_language_contradicts_a_claimed_refusal():
+    for label in ("Accetta tutti i cookie", "すべて受け入れる", "Ассept all"):
+        assert codes(consent("reject", label)[1].problems) == ["pks.polarity_mismatch"]
+
+
+# -- what a write means for the rest of the site
+
+
+@pytest.mark.parametrize("kind", ["nav_link", "spa_route", "custom"])
+def test_what_is_expected_everywhere_says_so_or_names_its_routes(kind):
+    def told(*routes):
+        wanted = Upsert("p", kind, PRINT, PRESS, Context(routes=routes))
+        return [one for one in upserted(None, wanted, SEEN, entries=0).warnings if "context.routes" in one]
+
+    assert len(told()) == 1
+    assert told("*") == told("feed") == []
+    assert upserted(None, wish(), SEEN, entries=0).warnings == ()
+
+
+def other(name="q", selector="#bar .no", routes=(), **more):
+    body = content(Playbook("dismiss", (Action("click", "#q", (selector,)),)), context=Context(routes=routes))
+    return Phenomenon(name, body, 1, 1, 1, **more)
+
+
+@pytest.mark.parametrize(
+    ("beside", "shared"),
+    [
+        (other(), True),
+        (other(selector="#bar   .no"), True),
+        (other("p"), False),
+        (other(selector="#bar .yes"), False),
+        (other(deprecated_reason="gone"), False),
+        (other(routes=("feed",)), True),
+        (other(routes=("shop",)), False),
+    ],
+)
+def test_an_entry_that_acts_through_the_control_of_another_is_told(beside, shared):
+    mine = Phenomenon("p", content(context=Context(routes=("feed",))), 1, 1, 1)
+    told = shared_controls(mine, [beside])
+    assert ['also pressed by "q"' in one for one in told] == [True] * shared
+    assert all("nova.pks_deprecate" in one for one in told)
+
+
+@pytest.mark.parametrize(
+    ("some", "others", "both"),
+    [
+        ((), ("feed",), True),
+        (("*",), ("_root",), True),
+        (("feed",), ("feed/*",), True),
+        (("in/*",), ("in/me/*",), True),
+        (("in/a/*",), ("in/b/*",), False),
+        (("_root",), ("feed",), False),
+        (("_root", "shop"), ("shop",), True),
+    ],
+)
+def test_routes_meet_where_a_page_can_be_on_both(some, others, both):
+    assert meet(some, others) is both
+    assert meet(others, some) is both

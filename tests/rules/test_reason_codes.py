@@ -12,9 +12,20 @@ SOURCE = TESTS.parent / "src" / "nova_mcp"
 
 PUBLISHED: dict[int | None, str] = {
     -32602: """
-        invalid_params selector.invalid key.not_allowed claim.finalization_token_required
+        invalid_params selector.invalid key.not_allowed claim.finalization_token_required conflicting_alias
         learn.coverage_reason_required tab.unknown sandbox.unknown ok.sensitive_value
         pks.selector_too_broad pks.polarity_required pks.polarity_mismatch pks.outside_surface pks.script_content
+        pks.secret_like pks.scope_full pks.scope_mismatch signals_required
+        invalid_domain invalid_completion_condition expected_content_rev_required context_required
+        conflicting_arguments override_forbidden invalid_unit_source invalid_unit_locator event_id_reused empty_update
+        unknown_unit illegal_unit_transition reason_required unknown_check note_required illegal_discovery_transition
+        pks.secret_like pks.scope_full pks.scope_mismatch signals_required unknown_scan
+        invalid_domain notes.secret_like note_too_long host_mismatch no_target
+        notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
+        invalid_completion_condition expected_content_rev_required context_required
+        notes.secret_like invalid_domain domain_required filter_required conflicting_arguments
+        invalid_completion_condition expected_content_rev_required context_required
+        invalid_domain notes.secret_like note_too_long host_mismatch no_target
         pks.secret_like pks.scope_full pks.scope_mismatch signals_required unknown_scan
     """,
     -32004: """
@@ -22,6 +33,11 @@ PUBLISHED: dict[int | None, str] = {
         snapshot.expired option.not_found secret.not_found upload.not_found scroll.container_not_found
         screenshot.not_capturable wait_for_selector.timeout action.no_input_field action.no_send_control
         pks.scope_not_found pks.phenomenon_not_found learn.opportunity_not_found
+        task.profile_not_found task.instance_not_found task.guidance_not_found
+        domain_note.not_found
+        operator_notes.not_found
+        task.profile_not_found task.instance_not_found task.guidance_not_found
+        domain_note.not_found
     """,
     -32003: """
         tab.active_ambiguous selector.ambiguous ref.ambiguous ref.identity_changed action.obstructed action.disabled
@@ -31,6 +47,8 @@ PUBLISHED: dict[int | None, str] = {
         read.source_changed wait_for_selector.still_changing search.regex_timeout eval.script_threw loop.same_action
         tab.limit_reached sandbox.limit_reached ok.no_service
         pks.scope_not_open pks.drift_blocked pks.element_changed pks.playbook_timeout pks.alias_taken
+        browser_memory.full operator_notes.full
+        domain_notes.full domain_note.not_delivered
     """,
     -32002: """
         browser.not_found browser.launch_failed browser.restart_limit sandbox.node_lost tab.crashed tab.lost tab.busy
@@ -39,7 +57,7 @@ PUBLISHED: dict[int | None, str] = {
     """,
     -32001: """
         safety.emergency_stop storage.low_free_space agent.shared_id perceive.required blocking_overlay_active
-        guarded_commit.missing_contract
+        guarded_commit.missing_contract acknowledge_required
     """,
     -32035: """
         policy.host_denied policy.scheme_denied policy.private_network policy.file_denied policy.capability_missing
@@ -47,6 +65,8 @@ PUBLISHED: dict[int | None, str] = {
         secret.host_mismatch secret.insecure_origin feature.disabled blockers.needs_human blockers.repeat_suppressed
         guarded_commit.kill_switch_global guarded_commit.kill_switch_domain
         pks.kill_switch pks.builtin_platform
+        browser_memory.disabled browser_memory.domain_excluded notes.user_owned
+        pks.kill_switch pks.builtin_platform notes.user_owned
     """,
     -32029: "budget.exhausted",
     -32041: "learn.coverage_not_met",
@@ -59,6 +79,7 @@ PUBLISHED: dict[int | None, str] = {
         download.remote_not_saved screenshot.downgraded tab.already_closed policy.lookalike_host claim.reclaimed
         pks.not_present pks.not_active pks.quarantined pks.accept_refused pks.trial_not_allowed pks.value_required
         pks.empty_playbook
+        memory.not_found
     """,
 }
 # Told by the server itself, by contracts, goals and the store, and by arguments; each is met by the tests beside it.

@@ -41,6 +41,10 @@ PAGES = {
     "/wizard-unlabelled": _wizard("<button id=go></button><button id=stop>Stop</button>"),
     "/wizard-unlabelled-renamed": _wizard("<button id=forward></button><button id=stop>Stop</button>"),
     "/wizard-half": _page("<section class=guide><h2>Another step</h2></section>"),
+    "/choice": _wizard("<input type=checkbox id=agree aria-label=Agree><button id=go name=next>Next</button>"),
+    "/choice-renamed": _wizard("<input type=checkbox id=agree aria-label=Agree><button id=on name=next>Next</button>"),
+    "/choice-changed": _wizard("<input type=checkbox id=agree aria-label=Agree><button id=go>Delete account</button>"),
+    "/choice-first": _wizard("<input type=checkbox id=agree aria-label=Agree>"),
     "/form": _page("<form id=f><input id=name name=name><button id=send type=button>Send</button></form>"),
 }
 WIZARD = Lesson(
@@ -68,9 +72,9 @@ async def learned(place: Place, lesson: Lesson, path: str, **more: Any) -> None:
     await place.learn(lesson, **more)
 
 
-def only(told: dict[str, Any]) -> dict[str, Any]:
+def only(told: dict[str, Any], *more: str) -> dict[str, Any]:
     (row,) = told["results"]
-    assert set(row) == ROW
+    assert set(row) == ROW | {*more}
     return dict(row)
 
 
@@ -206,7 +210,39 @@ async def test_a_selector_nobody_can_read_is_an_error_and_no_evidence(place: Pla
 async def test_what_a_later_step_needs_is_not_missed_before_its_time(place: Place) -> None:
     lesson = replace(WIZARD, actions=(Action("click", "#go"), Action("click", "#second-page")))
     await learned(place, lesson, "/wizard")
+    told = await place.revalidate()
+    row = only(told, "notOnPage")
+    assert (row["verdict"], row["notOnPage"]) == ("healthy", ["#second-page"])
+
+
+CHOICE = replace(WIZARD, actions=(Action("click", "#agree"), Action("click", "#go")))
+
+
+async def test_a_later_step_whose_control_is_there_under_another_selector_is_drift(
+    place: Place, server: Server
+) -> None:
+    await place.visit("/choice")
+    shelved = await place.learn(CHOICE)
+    around = [print_of(one.seen) for one in await elements(server.tab(place.tab))]
+    await server.nova._db.write(store.keep_surroundings, shelved.entry_id, around, server.clock.now_ms())
     assert only(await place.revalidate())["verdict"] == "healthy"
+    await place.visit("/choice-renamed")
+    row = only(await place.revalidate())
+    assert (row["verdict"], row["selectorExists"]) == ("drift", False)
+    assert (row["repairCandidate"]["lostSelector"], row["repairCandidate"]["selector"]) == ("#go", "#on")
+    await nothing_pressed(place)
+
+
+async def test_a_later_step_that_would_meet_another_control_is_drift_and_one_that_is_not_shown_is_told(
+    place: Place,
+) -> None:
+    await learned(place, CHOICE, "/choice")
+    await place.visit("/choice-first")
+    row = only(await place.revalidate(), "notOnPage")
+    assert (row["verdict"], row["notOnPage"]) == ("healthy", ["#go"])
+    await place.visit("/choice-changed")
+    row = only(await place.revalidate())
+    assert (row["verdict"], row["repairCandidate"]["lostSelector"]) == ("drift", "#go")
 
 
 async def test_fields_and_the_button_behind_them_belong_together(place: Place) -> None:

@@ -14,6 +14,7 @@ from nova_mcp.tools.spec import ToolSpec
 CATALOGUE = load_catalogue()
 
 _SIGNAL = {"kind": "dom", "match": "#bar"}
+_CHANGE = {"instanceId": "0" * 32, "expectedInstanceRev": 0, "clientEventId": "e"}
 # The smallest call of every tool; a tool that is missing here fails the first test below.
 SMALLEST: dict[str, dict[str, Any]] = {
     "ask_human": {"why": "log in"},
@@ -22,6 +23,10 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "capture_screenshot": {},
     "choose_option": {"selector": "#size", "text": "x"},
     "dismiss_blockers": {},
+    "domain_note": {"domain": "a.example", "key": "K", "value": "x"},
+    "domain_note_ack": {"domain": "a.example", "key": "K"},
+    "domain_note_delete": {"domain": "a.example", "key": "K"},
+    "domain_notes_list": {"domain": "a.example"},
     "click_selector": {"selector": "#go"},
     "coverage_scan": {"scanId": "nova_full_page_text_v1"},
     "eval": {"expression": "1"},
@@ -29,6 +34,7 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "extract_table": {},
     "file_upload": {"selector": "#file", "paths": ["a.txt"]},
     "forward": {},
+    "get_instructions": {},
     "goal_register": {"op": "query"},
     "guarded_login": {},
     "guarded_send_message": {"text": "x"},
@@ -43,11 +49,18 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "learn_resolve_opportunity": {"opportunityId": "sem:x", "verdict": "defer"},
     "learn_suggest": {},
     "memory_add_candidate": {"targetId": "tab_1", "component": "consent", "claim": "It closes."},
+    "memory_forget": {"memoryId": 1},
+    "memory_note": {"content": "x"},
+    "memory_recall": {},
     "memory_stats": {},
     "navigate": {"url": "http://127.0.0.1/"},
     "ok_facts": {},
     "ok_observe": {"claims": [{"signalKey": "core.ui.theme", "value": "dark"}]},
     "ok_signal_schema": {},
+    "operator_notes_delete": {"id": "0" * 32},
+    "operator_notes_list": {},
+    "operator_notes_query": {"keywords": ["x"]},
+    "operator_notes_store": {"content": "x", "tags": ["x"]},
     "page_info": {},
     "perceive": {},
     "perceive_snapshot_query": {"perceptionId": "tab_1.p1"},
@@ -77,7 +90,27 @@ SMALLEST: dict[str, dict[str, Any]] = {
     "tab_new": {},
     "tab_release": {},
     "tabs": {},
+    "task_guidance_log_add": {
+        "guidanceKind": "style",
+        "sourceKind": "user",
+        "payload": {"text": "Short."},
+        "profileId": "abc",
+    },
+    "task_guidance_logs": {},
+    "task_match": {"taskDescription": "xyz"},
+    "task_profile_get": {"profileId": "abc"},
+    "task_profile_upsert": {},
+    "task_profiles": {},
+    "task_promote_guidance": {"guidanceLogId": "0" * 32, "profileId": "abc"},
+    "task_promotion_candidates": {"profileId": "abc"},
+    "task_search": {"query": "x"},
     "telemetry_report": {"scope": "a.example", "phenomenonId": "p", "outcome": "success"},
+    "task_instance_abort": {**_CHANGE, "reason": "gone"},
+    "task_instance_complete": _CHANGE,
+    "task_instance_create": {"profileId": "abc"},
+    "task_instance_get": {"instanceId": "0" * 32},
+    "task_instance_progress": _CHANGE,
+    "task_instance_verify": {"instanceId": "0" * 32},
     "tools_bundle": {},
     "type_selector": {"selector": "#name", "text": "x"},
     "type_selector_secret": {"selector": "#name", "secretName": "shop"},
@@ -109,6 +142,7 @@ VALUE_COMPANIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("goal_register", "close"): {"goalId": "g", "state": "failed"},
     ("goal_register", "annotate"): _ANNOTATE,
 }
+COMPANIONS[("task_promote_guidance", "decision")] = {"reason": "Not ours."}
 VALUE_COMPANIONS[("perceive_snapshot_query", "search")] = {"query": "x"}
 VALUE_COMPANIONS[("perceive_snapshot_query", "read_ref")] = {"ref": "e1"}
 REPLACES: dict[str, str] = {"ref": "selector"}
@@ -146,7 +180,7 @@ def call_with(spec: ToolSpec, name: str, value: Any) -> dict[str, Any]:
 
 
 def text_of(name: str, length: int) -> str:
-    return ("http://127.0.0.1/" + "x" * length)[:length] if name in ("url", "startUrl") else "x" * length
+    return ("http://127.0.0.1/" + "x" * length)[:length] if name in ("url", "startUrl", "targetUrl") else "x" * length
 
 
 def edges() -> Iterator[Any]:

@@ -496,6 +496,8 @@ def _sized(size: int) -> dict[str, Any]:
 
 COMMIT = {"finalizeDecision": "commit", "finalizationToken": "t"}
 SAVING = {**COMMIT, "finalizeOutboxJobType": "pks.domain.save"}
+# Takes any payload, so that nothing but its size is judged.
+IDLE = {**COMMIT, "finalizeOutboxJobType": "finalize.noop"}
 PROMOTING = {**COMMIT, "finalizeOutboxJobType": "finalize.memory.promote"}
 
 
@@ -522,7 +524,7 @@ PROMOTING = {**COMMIT, "finalizeOutboxJobType": "finalize.memory.promote"}
         {**SAVING, "finalizeOutboxPayload": {"scope": "s", "data": []}},
         {**SAVING, "finalizeOutboxPayload": {**SAVE, "more": 1}},
         {**SAVING, "finalizeOutboxPayload": {"taskId": "a", "targetId": "b", "candidateIds": []}},
-        {**SAVING, "finalizeOutboxPayload": _sized(16_385)},
+        {**IDLE, "finalizeOutboxPayload": _sized(16_385)},
         {**PROMOTING, "finalizeOutboxPayload": SAVE},
         {**PROMOTING, "finalizeOutboxPayload": {"taskId": "a", "targetId": "b", "candidateIds": ["1"]}},
         {**PROMOTING, "finalizeOutboxPayload": {"taskId": "a", "targetId": "b", "candidateIds": [True]}},
@@ -557,7 +559,7 @@ async def holder(server: Server) -> Worker:
 async def test_a_payload_of_sixteen_kilobytes_is_taken(server: Server) -> None:
     ada = await server.agent()
     claim = await ada.claim()
-    order = {**SAVING, "finalizationToken": claim["finalizationToken"], "finalizeOutboxPayload": _sized(16_384)}
+    order = {**IDLE, "finalizationToken": claim["finalizationToken"], "finalizeOutboxPayload": _sized(16_384)}
     assert (await ada.release(**order))["released"]
 
 

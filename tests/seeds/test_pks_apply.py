@@ -280,13 +280,15 @@ async def test_what_is_not_there_is_no_failure(place: Place) -> None:
     await place.visit("/plain")
     told = refused(await place.apply(), "pks.not_present")
     assert (told["status"], told["telemetryReported"]) == ("partial", False)
+    assert "nova.perceive" in told["hint"]
     assert await place.observed("action_failure", "selector_drift", "blocker_dismissed", "action_success") == []
     assert (await place.entry()).drift_debt == 0.0
 
 
 async def test_another_route_is_another_situation(place: Place) -> None:
     await learned(place, replace(WIZARD, context=Context(routes=("checkout",))), "/wizard")
-    refused(await place.apply(), "pks.not_present")
+    told = refused(await place.apply(), "pks.not_present")
+    assert "nova.revalidate" in told["hint"]
     await untouched(place)
 
 

@@ -8,7 +8,6 @@ from coverage_kit import BUILD, SPELLING, TEXT, Site, Work, site
 from loop_kit import Server
 from sqlalchemy import select
 
-from nova_mcp.observation.store import ledger_body
 from nova_mcp.tasks.tables import coverage_observation, site_url, visit_window
 
 pytestmark = pytest.mark.browser
@@ -433,19 +432,3 @@ async def test_an_error_page_that_came_unheard_is_known_by_its_own_word(server: 
     assert server.tab(tab).http_status == 404
     windows = await server.rows(visit_window, visit_window.c.url_hash == work.keys[0].removeprefix("url:"))
     assert [bool(one["error_page"]) for one in windows if one["reads"]] == [True]
-
-
-async def test_records_are_labelled_with_the_run_on_their_host(server: Server, tab: str, web: Site) -> None:
-    work = await Work.on(server, tab, web.url("/plain"), target_host="127.0.0.1")
-    await work.go(web.url("/plain"))
-    await work.call("perceive", mode="summary")
-    await work.go(web.url("/plain", "a.localhost"))
-    await work.call("page_info")
-    labels = await server.nova._db.read(
-        lambda conn: (
-            conn.execute(select(ledger_body.c.instance_id).order_by(ledger_body.c.server_seq.desc()).limit(4))
-            .scalars()
-            .all()
-        )
-    )
-    assert list(labels) == [None, None, work.run, None]

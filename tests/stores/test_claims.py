@@ -427,9 +427,22 @@ async def test_of_many_who_claim_at_once_one_gets_it(claims, db):
 # -- Learn Mode
 
 
+class Unfinished:
+    """Learn Mode that has seen one page of three, and what it was told of ends."""
+
+    def __init__(self):
+        self.ends = []
+
+    def coverage(self, conn, task_id):
+        return Coverage({"pages": 3}, {"pages": 1})
+
+    def ended(self, conn, task_id, at_ms, exhausted=None):
+        self.ends.append((task_id, at_ms, exhausted))
+
+
 @pytest.fixture
 def learning(db, world):
-    return ClaimBook(Ports(world, world, world), db, "server", lambda context: Coverage({"pages": 3}, {"pages": 1}))
+    return ClaimBook(Ports(world, world, world), db, "server", Unfinished())
 
 
 async def test_unmet_floors_keep_the_claim(learning, db):

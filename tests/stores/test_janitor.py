@@ -28,7 +28,7 @@ async def test_a_round_does_the_chores_of_others_at_the_time_it_runs(db, monkeyp
         if done:
             raise stop
 
-    monkeypatch.setattr(janitor.anyio, "sleep", sleep)
+    monkeypatch.setattr(janitor, "sleep", sleep)
     keeper = Janitor(db, Later(5_000), retention_policy(RetentionSettings()), [lambda conn, now: done.append(now) or 0])
     with pytest.raises(RuntimeError, match="one round"):
         await keeper.run()

@@ -394,3 +394,12 @@ def test_no_order_of_writes_raises_an_entry_or_breaks_its_replay(db, seed):
             told, folded = entry_of(one), replayed(db, one)
             assert (folded.level, folded.deprecated, folded.revision) == (told.level, told.deprecated, told.revision)
             assert folded.unconfirmed_selectors == told.unconfirmed_selectors
+
+
+def test_a_write_tells_which_entries_it_can_not_be_told_apart_from(db):
+    upsert(db)
+    done = upsert(db, wish("other"))
+    assert ['also pressed by "bar"' in one for one in done.warnings] == [True]
+    assert upsert(db, wish("third", CLOSE)).warnings == ()
+    moved = db.write_sync(WRITER.patch, HERE, "third", Patch(playbook=NO), SEEN)
+    assert len(moved.warnings) == 2

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import ElementPrint, FailureRun, ScopeName, Standing
+from nova_mcp.knowledge.model import Action, ElementPrint, FailureRun, Playbook, ScopeName, Standing
 from nova_mcp.knowledge.store import Birth
 from nova_mcp.promotion import event_store, promoter, steps_store
 from nova_mcp.promotion.collector import witnessed
@@ -363,6 +363,16 @@ async def test_a_revision_in_review_is_what_is_explained(db, keeper):
     told = await keeper.explain(HERE, "banner")
     assert (told.shelved.kept.level, told.explanation.transition) == (2, "l1_to_l2")
     assert told.explanation.summary.startswith("Revision 2 is in review; revision 1 stays meanwhile.")
+
+
+async def test_a_choice_that_only_the_writer_vouches_for_is_explained_as_such(db, keeper):
+    told = phenomenon(type="consent_cmp")
+    press = Action("click", "#no", element=ElementPrint("button", text="Hafna öllu"), polarity="reject")
+    content = replace(told.content, playbook=Playbook("reject_preferred", (press,)))
+    added(db, replace(told, content=content))
+    *_, doubt = (await keeper.explain(HERE, "banner")).explanation.remediation
+    assert "#no" in doubt
+    assert "only claimed" in doubt
 
 
 async def test_shadows_tell_how_many_proofs_they_have_of_how_many(db, keeper):

@@ -19,6 +19,9 @@ from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageStat
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.storage.schema import current_revision
+from nova_mcp.tasks.event_codec import payload_hash
+from nova_mcp.tasks.run_rules import FoundUnit, Report, UnitName
+from nova_mcp.tasks.runs import Change, Occasion, Runs
 
 
 def server(server_id, **changes):
@@ -187,7 +190,36 @@ def learn(url, server_id, count, start_ms):
             say(f"{kept.candidate.candidate_id} {kept.created}")
 
 
+class NothingSeen:
+    """Nobody looks at any page."""
+
+    def fill(self, conn, instance_id, unit_keys, now_ms):
+        return
+
+    def fill_for(self, conn, instance_id, owner, now_ms):
+        return
+
+    def refresh(self, conn, instance_id, now_ms, lives):
+        return
+
+
+def report(url, instance_id):
+    """Progress of a run, one unit after the other, until somebody ends it."""
+    runs, at = Runs("block", NothingSeen()), Occasion(("local", "ada"), 1_700_000_000_000)
+    with Database.open(url) as db:
+        say("ready")
+        sys.stdin.readline()
+        for number in range(100_000):
+            event_id = f"worker-{number}"
+            said = Report(discovered=(FoundUnit(UnitName(key=f"u{number % 4000}")),), note=event_id)
+            change = Change("progress", instance_id, number, event_id, payload_hash("progress", {"payload": event_id}))
+            done = db.write_sync(runs.progress, at, change, said)
+            assert done.instance_rev == number + 1
+            say(event_id)
+
+
 COMMANDS = {
+    "report": report,
     "learn": learn,
     "append": append,
     "observe": observe,

@@ -10,8 +10,16 @@ from typing import Protocol
 import anyio
 
 from nova_mcp.browser import claim_store
-from nova_mcp.browser.claim_endings import ClaimEndings, Learning, no_learn_mode
-from nova_mcp.browser.claim_store import ClaimEnd, Closing, EndedClaim, Taking, context_of
+from nova_mcp.browser.claim_endings import ClaimEndings, Ended
+from nova_mcp.browser.claim_store import (
+    NO_LEARN_MODE,
+    ClaimEnd,
+    Closing,
+    EndedClaim,
+    LearnMode,
+    Taking,
+    context_of,
+)
 from nova_mcp.browser.claims import (
     MOST_CLAIMS,
     Authorization,
@@ -101,12 +109,13 @@ class ClaimBook:
         ports: Ports,
         db: Database | None = None,
         server_id: str = "",
-        learning: Learning = no_learn_mode,
+        learn: LearnMode = NO_LEARN_MODE,
     ) -> None:
         self._ports = ports
         self._db = db
         self._server_id = server_id
-        self._ends = ClaimEndings(ports, db, learning)
+        self._learn = learn
+        self._ends = ClaimEndings(ports, db, learn)
         self._claims: dict[str, Claim] = {}
         self._homes: dict[str, str] = {}
         self._words: dict[Owner, list[Reclaimed]] = {}
@@ -264,7 +273,7 @@ class ClaimBook:
         if self._db is not None:
             reason = wish.reclaim_reason if grant.previous else None
             taking = Taking(claim, self._server_id, reason, grant.displaced)
-            await self._db.write(claim_store.claim_taken, taking, now_ms)
+            await self._db.write(claim_store.claim_taken, taking, now_ms, self._learn)
 
     def _tell_displaced(self, wish: Wish, grant: Grant) -> None:
         lost = [(claim.owner, claim.target_id) for claim in grant.displaced]
@@ -297,12 +306,11 @@ class ClaimBook:
                 case WrongToken():
                     raise wrong_token(place)
                 case Releasable(claim, authorization):
-                    coverage = self._ends.require_coverage(claim, order)
-                    conclusion = await self._close(self._ends.closing(claim, "released", order))
+                    ended = await self._close(self._ends.closing(claim, "released", order))
                     for tab in tabs:
                         if tab.lease is not None and tab.lease.owner == owner:
                             tab.lease = None
-                    return Released(claim, authorization, conclusion, coverage)
+                    return Released(claim, authorization, ended.conclusion, ended.coverage)
 
     async def finish(self, owner: Owner, tab: Leased) -> Conclusion | None:
         """Finalize the claim on a tab that is about to be closed, by Nova's own plan; None without one."""
@@ -313,13 +321,14 @@ class ClaimBook:
             claim = self._claims.get(tab.target_id)
             if claim is None or not is_live(claim, self._now()):
                 return None
-            return await self._close(self._ends.closing(claim, "tab_closed", FinalizeOrder()))
+            ended = await self._close(self._ends.closing(claim, "tab_closed", FinalizeOrder()))
+            return ended.conclusion
 
-    async def _close(self, closing: Closing) -> Conclusion:
+    async def _close(self, closing: Closing) -> Ended:
         with anyio.CancelScope(shield=True):
-            conclusion = await self._ends.write(closing)
+            ended = await self._ends.write(closing)
             self._claims.pop(closing.claim.target_id, None)
-        return conclusion
+        return ended
 
     async def last_ended(self, owner: Owner, place: Place) -> EndedClaim | None:
         return await self._ends.last(owner, place)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Final, Literal, Protocol
 
 from sqlalchemy import BigInteger, Column, Connection, Index, Table, Text, bindparam, insert, select, update
 
 from nova_mcp.browser.claims import Claim, Owner, owner_key
 from nova_mcp.journal.finalize_store import conclusion_of, decision_of, gathered, summary_of, write_conclusion
-from nova_mcp.journal.model import Conclusion, DecisionKind, FinalizeOrder, WorkContext
+from nova_mcp.journal.model import Conclusion, Coverage, DecisionKind, FinalizeOrder, WorkContext
 from nova_mcp.journal.rules import abandoned, conclude, figures
 from nova_mcp.observation.model import Json
 from nova_mcp.observation.store import ledger_server
@@ -39,6 +39,27 @@ claim_journal = Table(
     Index(None, "owner_key_hash", "target_id", "acquired_at_ms"),
     Index(None, "server_instance", "ended_at_ms"),
 )
+
+
+class LearnMode(Protocol):
+    """What Learn Mode asks of a claim; it is asked and told in the transaction that ends the claim."""
+
+    def coverage(self, conn: Connection, task_id: str) -> Coverage | None:
+        """How far a claim came; None where nothing is being learned."""
+
+    def ended(self, conn: Connection, task_id: str, at_ms: int, exhausted: str | None = None) -> None:
+        """The claim is over; `exhausted` is why its owner could not reach what was asked for."""
+
+
+class _NothingToLearn:
+    def coverage(self, conn: Connection, task_id: str) -> Coverage | None:
+        return None
+
+    def ended(self, conn: Connection, task_id: str, at_ms: int, exhausted: str | None = None) -> None:
+        return None
+
+
+NO_LEARN_MODE: Final[LearnMode] = _NothingToLearn()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +113,10 @@ def context_of(claim: Claim) -> WorkContext:
     return WorkContext(claim.task_id, claim.target_id, claim.sandbox_id, *claim.owner, claim.acquired_at_ms)
 
 
-def claim_taken(conn: Connection, taking: Taking, now_ms: int) -> None:
+def claim_taken(conn: Connection, taking: Taking, now_ms: int, learn: LearnMode = NO_LEARN_MODE) -> None:
     """Write a claim down, and the end of those it displaces."""
     claim = taking.claim
-    _end_unfinished(conn, taking.displaced, "reclaimed", now_ms, successor=claim.task_id)
+    _end_unfinished(conn, taking.displaced, "reclaimed", (now_ms, claim.task_id), learn)
     conn.execute(
         insert(claim_journal),
         {
@@ -129,10 +150,10 @@ def claims_renewed(conn: Connection, claims: Iterable[Claim]) -> None:
         conn.execute(_RENEW, {"task": claim.task_id, **values})
 
 
-def claims_expired(conn: Connection, claims: Sequence[Claim]) -> None:
+def claims_expired(conn: Connection, claims: Sequence[Claim], learn: LearnMode = NO_LEARN_MODE) -> None:
     """Each ended when its time ran out, however much later that is written down."""
     for claim in sorted(claims, key=lambda claim: claim.task_id):
-        _end_unfinished(conn, [claim], "expired", claim.expires_at_ms)
+        _end_unfinished(conn, [claim], "expired", (claim.expires_at_ms, None), learn)
 
 
 _END = (
@@ -153,15 +174,16 @@ def _end(conn: Connection, claim: Claim, reason: ClaimEnd, decision: DecisionKin
 
 
 def _end_unfinished(
-    conn: Connection, claims: Iterable[Claim], reason: ClaimEnd, now_ms: int, successor: str | None = None
+    conn: Connection, claims: Iterable[Claim], reason: ClaimEnd, at: tuple[int, str | None], learn: LearnMode
 ) -> None:
     """End claims that nobody released: nothing is learned from them, nothing they gathered changes."""
-    decision = abandoned()
+    decision, at_ms = abandoned(), at[0]
     for claim in sorted(claims, key=lambda claim: claim.task_id):
-        ended = _end(conn, claim, reason, decision.kind, (now_ms, successor))
+        ended = _end(conn, claim, reason, decision.kind, at)
         if ended and decision_of(conn, claim.task_id) is None:
             conclusion = Conclusion(decision, figures(gathered(conn, claim.task_id), decision))
-            write_conclusion(conn, context_of(claim), FinalizeOrder(), conclusion, now_ms)
+            write_conclusion(conn, context_of(claim), FinalizeOrder(), conclusion, at_ms)
+        learn.ended(conn, claim.task_id, at_ms)
 
 
 def claim_closed(conn: Connection, closing: Closing, before_commit: Callable[[], None]) -> Conclusion:
@@ -180,7 +202,7 @@ def claim_closed(conn: Connection, closing: Closing, before_commit: Callable[[],
     return conclusion
 
 
-def claims_of_ended_servers(conn: Connection, now_ms: int) -> int:
+def claims_of_ended_servers(conn: Connection, now_ms: int, learn: LearnMode = NO_LEARN_MODE) -> int:
     """End what servers left claimed that are known to be gone; says how many claims that were."""
     gone = select(ledger_server.c.server_id).where(ledger_server.c.ended_at_ms.is_not(None))
     left = conn.execute(
@@ -194,7 +216,7 @@ def claims_of_ended_servers(conn: Connection, now_ms: int) -> int:
         Claim(row.task_id, row.target_id, row.sandbox_id, ("", row.owner_agent_id), "", row.acquired_at_ms, 0)
         for row in left
     ]
-    _end_unfinished(conn, claims, "server_restart", now_ms)
+    _end_unfinished(conn, claims, "server_restart", (now_ms, None), learn)
     return len(claims)
 
 

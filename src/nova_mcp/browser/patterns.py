@@ -50,6 +50,10 @@ PatternResult: TypeAlias = tuple[Hit, ...] | BadPattern | TimedOut
 class Pattern:
     text: str
     case_sensitive: bool = False
+    # Whether a match of nothing counts as one.
+    empty_too: bool = False
+    # How long it may compute, whatever else the machine is doing; none leaves it the whole limit.
+    cpu_s: float | None = None
 
 
 def too_slow(*, host_busy: bool) -> Precondition:
@@ -68,6 +72,8 @@ async def try_pattern(pattern: Pattern, texts: Sequence[str], most: int) -> Patt
     order: Json = {
         "pattern": pattern.text,
         "caseSensitive": pattern.case_sensitive,
+        "emptyToo": pattern.empty_too,
+        "cpuSeconds": pattern.cpu_s,
         "texts": list(texts),
         "most": most,
     }

@@ -11,6 +11,10 @@ from typing import Final
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NOT_WORD = re.compile(r"[\W_]+")
+# Scripts written without spaces: every character is a word, so that a phrase is found inside a longer run.
+_UNSPACED: Final = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3])")
+# Letters that no decomposition takes apart, and the Turkish i that capitals don't tell from the other.
+_PLAIN_FORMS: Final = str.maketrans({"ı": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae"})
 _MAX_NAME_CHARS: Final = 200
 # Where a single verb stands when it is the point of a label: German puts it last ("Konto löschen").
 _VERB_LAST: Final = frozenset({"de"})
@@ -81,13 +85,26 @@ def _fold(text: str) -> str:
         return text[:_MAX_NAME_CHARS].casefold()
     decomposed = unicodedata.normalize("NFKD", text[:_MAX_NAME_CHARS].casefold())
     # What is not seen between two letters parts no word.
-    return "".join(one for one in decomposed if not unicodedata.combining(one) and unicodedata.category(one) != "Cf")
+    bare = "".join(one for one in decomposed if not unicodedata.combining(one) and unicodedata.category(one) != "Cf")
+    return unicodedata.normalize("NFC", bare).translate(_PLAIN_FORMS)
+
+
+def folded(text: str) -> str:
+    """A phrase as it is compared, on one line."""
+    return " ".join(_NOT_WORD.split(_fold(text))).strip()
 
 
 @functools.lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a label, without case, accents and punctuation."""
-    return tuple(word for word in _NOT_WORD.split(_fold(text)) if word)
+    plain = _fold(text)
+    if not plain.isascii():
+        plain = _UNSPACED.sub(r" \1 ", plain)
+    return tuple(word for word in _NOT_WORD.split(plain) if word)
+
+
+def is_unspaced(word: str) -> bool:
+    return _UNSPACED.match(word) is not None
 
 
 def identifier_words(identifier: str) -> tuple[str, ...]:

@@ -23,11 +23,13 @@ from nova_mcp.retention import (
     journal_due,
     learning_chore,
     learning_due,
+    runs_due,
     transitions_due,
 )
 from nova_mcp.settings import RetentionSettings, Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.schema import current_revision
+from nova_mcp.tasks import run_retention
 from nova_mcp.verification.forgetting import forgetting
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after the store; safe beside running servers.")
@@ -91,17 +93,19 @@ class Forgotten:
     claims: int
     journal: int
     learning: int
+    runs: int
 
 
 def _forget(database: Database, kept: RetentionSettings, now_ms: int, *, dry_run: bool) -> Forgotten:
     if dry_run:
-        every = (transitions_due, claims_due, journal_due, learning_due)
+        every = (transitions_due, claims_due, journal_due, learning_due, runs_due)
         return Forgotten(*(database.read_sync(count, now_ms, kept) for count in every))
     chores = (
         forgetting(kept.transition_days),
         claim_retention.forgetting(kept.claim_days),
         journal_chore(kept),
         learning_chore(kept),
+        run_retention.forgetting,
     )
     return Forgotten(*(_in_steps(database, chore, now_ms) for chore in chores))
 
@@ -139,6 +143,9 @@ def _print(report: PruneReport, forgotten: Forgotten, settings: Settings, *, dry
         say(f"{forgotten.journal} rows of the journal {verb} (observations after {kept.journal_days} days).")
     if forgotten.learning:
         say(f"{forgotten.learning} rows about knowledge {verb} (after {kept.journal_days} days); its levels stay.")
+    if forgotten.runs:
+        verb = "would end or lose their details" if dry_run else "ended or lost their details"
+        say(f"{forgotten.runs} runs of tasks {verb} (idle for 90 days, or ended 180 days ago); what they proved stays.")
 
 
 @app.command()

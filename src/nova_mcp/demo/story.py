@@ -176,6 +176,47 @@ async def _bad_input(stage: Stage) -> None:
     stage.tell("a wrong argument", str(wrong.get("message")), expected=wrong.get("reasonCode") == "invalid_params")
 
 
+def _banner_entry(button: str) -> dict[str, Any]:
+    return {
+        "id": "news-cookies",
+        "type": "consent_cmp",
+        "fingerprint": {"signals": [{"kind": "dom", "match": "#cookies"}, {"kind": "text", "match": "use cookies"}]},
+        "playbook": {
+            "policy": "reject_preferred",
+            "actions": [
+                {"action": "click", "selector": f"[data-choice={button}]", "declaredPolarity": "reject"},
+            ],
+            "verify": [{"type": "absent", "selector": "#cookies"}],
+        },
+    }
+
+
+async def _learned(stage: Stage) -> None:
+    site = stage.site.base_url
+    await stage.call("navigate", url=site + "/news")
+    lie, _ = await stage.call("call", tool="pks_upsert", args={"scope": site, "phenomenon": _banner_entry("accepted")})
+    reason = str(lie.get("reasonCode"))
+    stage.tell(
+        "knowledge that lies about a button", str(lie.get("message")), expected=reason == "pks.polarity_mismatch"
+    )
+    await stage.call("call", tool="pks_upsert", args={"scope": site, "phenomenon": _banner_entry("rejected")})
+    trial = {"phenomenonId": "news-cookies", "trial": True}
+    held, _ = await stage.call("call", tool="phenomenon_apply", args=trial)
+    right = held.get("reasonCode") == "pks.trial_not_allowed" and held.get("actionDispatched") is not True
+    stage.tell("a consent banner is nothing to practise on", str(held.get("message")), expected=right)
+    reject = {"selector": "[data-choice=rejected]", "expect": ["gone:#cookies"]}
+    await stage.call("perceive")
+    await stage.call("click_selector", **reject)
+    await stage.call("navigate", url=site + "/news")
+    _, text = await stage.call("perceive")
+    known = next((line for line in text.splitlines() if "news-cookies" in line), "not recognised")
+    stage.tell("recognised on the next visit", known, expected="1 of 5 proofs" in known)
+    why, text = await stage.call("call", tool="explain", args={"scope": site, "stableId": "news-cookies"})
+    right = (why.get("phenomenon") or {}).get("level") == 1
+    stage.tell("one proof is not enough to be believed", text.splitlines()[0], expected=right)
+    await stage.call("click_selector", **reject)
+
+
 SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     _look,
     _act,
@@ -184,6 +225,7 @@ SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     _ordered_once,
     _not_believed,
     _unasked,
+    _learned,
     _known,
     _not_disturbed,
     _bad_input,

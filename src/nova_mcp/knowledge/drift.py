@@ -23,7 +23,7 @@ PER_SCOPE: Final = 12
 PER_TARGET: Final = 6
 IN_ALL: Final = 60
 # Always there where they hold; anything else may merely not be shown today.
-_ALWAYS_THERE: Final[frozenset[PhenomenonType]] = frozenset({"nav_link", "spa_route", "custom"})
+ALWAYS_THERE: Final[frozenset[PhenomenonType]] = frozenset({"nav_link", "spa_route", "custom"})
 
 
 # -- debt
@@ -73,7 +73,7 @@ def judged(kind: PhenomenonType, check: Check) -> Verdict:
         return "healthy" if check.selectors_resolve else "drift"
     if check.match.half_reached:
         return "drift"
-    return "gone" if kind in _ALWAYS_THERE else "unknown"
+    return "gone" if kind in ALWAYS_THERE else "unknown"
 
 
 def telemetry_of(verdict: Verdict) -> Telemetry | None:
@@ -108,6 +108,17 @@ def reachable_now(phenomenon: Phenomenon) -> tuple[Action, ...]:
         if action.kind not in ("type", "wait"):
             break
     return tuple(found)
+
+
+def reached_later(phenomenon: Phenomenon) -> tuple[Action, ...]:
+    """The actions behind those, which may or may not be on the page already; each control once."""
+    playbook, first = phenomenon.content.playbook, reachable_now(phenomenon)
+    known = {one.selector for one in first}
+    found: dict[str, Action] = {}
+    for action in () if playbook is None else playbook.actions:
+        if action.selector is not None and action.mutates and action.selector not in known:
+            found.setdefault(action.selector, action)
+    return tuple(found.values())
 
 
 def has_selector(phenomenon: Phenomenon) -> bool:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge import platform_store, store
 from nova_mcp.knowledge.deciding import Deciding
+from nova_mcp.knowledge.discovery import Service, discovered
 from nova_mcp.knowledge.fingerprints import ObservedSignal
 from nova_mcp.knowledge.health import trust_of
 from nova_mcp.knowledge.listing import Listing, Wanted, listed
@@ -116,6 +117,10 @@ class KnowledgeKeeper:
 
     async def listed(self, wanted: Wanted) -> Listing:
         return await self._db.read(listed, wanted, self._clock.now_ms())
+
+    async def for_keywords(self, keywords: Sequence[str]) -> tuple[Service, ...]:
+        """Known sites that offer what a task is about."""
+        return await self._db.read(discovered, keywords)
 
     # -- platforms
 

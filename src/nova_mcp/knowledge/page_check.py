@@ -45,11 +45,12 @@ class PageCheck:
         found = check_live(content, self.looks)
         problems = (*self.problems, *found.problems)
         if self.distrusted:
-            return Live(LiveVerdict(problems, selectors_of(content), self.looked), frozenset(), self.now_ms)
+            verdict = LiveVerdict(problems, selectors_of(content), self.looked, found.unread)
+            return Live(verdict, frozenset(), self.now_ms)
         known = _confirmed(before)
         missing = tuple(one for one in found.unconfirmed if one in self.looks or one not in known)
         held = holding(content.fingerprint, self.observed)
-        return Live(LiveVerdict(problems, missing, self.looked), held, self.now_ms)
+        return Live(LiveVerdict(problems, missing, self.looked, found.unread), held, self.now_ms)
 
     def printed(self, content: Content, before: Phenomenon | None) -> Content:
         """Content with the looks of the elements it acts on: from this page, else from where they were seen before."""

@@ -73,11 +73,13 @@ class LiveLook:
 
 @dataclass(frozen=True, slots=True)
 class LiveVerdict:
-    """`looked` is False where no page was asked: an entry without selectors has nothing to be missed then."""
+    """`looked` is False where no page was asked: an entry without selectors has nothing to be missed then. `unread` are
+    controls whose label says nothing about the choice that is claimed for them."""
 
     problems: tuple[Problem, ...] = ()
     unconfirmed: tuple[str, ...] = ()
     looked: bool = True
+    unread: tuple[tuple[str, Polarity], ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -301,6 +303,7 @@ def check_live(content: Content, looks: Mapping[str, LiveLook]) -> LiveVerdict:
     """What the open page says to it; a selector that nobody looked for counts as not found."""
     unconfirmed = tuple(one for one in selectors_of(content) if one not in looks or looks[one].matches == 0)
     problems: list[Problem] = []
+    unread: dict[str, Polarity] = {}
     for action in () if content.playbook is None else content.playbook.actions:
         for selector in (action.selector, *action.fallbacks):
             look = None if selector is None else looks.get(selector)
@@ -308,7 +311,32 @@ def check_live(content: Content, looks: Mapping[str, LiveLook]) -> LiveVerdict:
                 continue
             if (problem := _live_problem(action, selector, look, content.type)) is not None:
                 problems.append(problem)
-    return LiveVerdict(tuple(problems), unconfirmed)
+            elif (claimed := _unproven(action, look.control)) is not None:
+                unread[selector] = claimed
+    return LiveVerdict(tuple(problems), unconfirmed, unread=tuple(unread.items()))
+
+
+def _unproven(action: Action, control: ControlFacts) -> Polarity | None:
+    """What is claimed for a control whose label nobody can read. An acceptance is never pressed, whoever claims it."""
+    if action.polarity in (None, "accept") or label_for(control, "consent") != "unknown":
+        return None
+    return action.polarity
+
+
+def unread_in(content: Content) -> tuple[tuple[str, Polarity], ...]:
+    """The same by what is kept of the elements, without a page."""
+    actions = () if content.playbook is None else content.playbook.actions
+    found = (
+        (one.selector or "", _unproven(one, ControlFacts((one.element.text, one.element.aria_label))))
+        for one in actions
+        if one.element is not None
+    )
+    return tuple((selector, claimed) for selector, claimed in found if claimed is not None)
+
+
+def unread_words(selector: str, claimed: Polarity) -> str:
+    named = f'"{selector[:80]}"'
+    return f"The label of {named} can't be read, so that it is {claimed} is only claimed: read it, or ask your user."
 
 
 # -- what is kept of a page

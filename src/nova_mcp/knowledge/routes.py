@@ -61,3 +61,18 @@ def restricts(patterns: Sequence[str]) -> bool:
 
 def any_covers(patterns: Sequence[str], route: Route) -> bool:
     return not restricts(patterns) or any(covers(pattern, route) for pattern in patterns)
+
+
+def meet(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether there can be a page that both hold on."""
+    if not restricts(some) or not restricts(others):
+        return True
+    return any(_meet(one, other) for one in some for other in others)
+
+
+def _meet(one: str, other: str) -> bool:
+    if ROOT in (one, other):
+        return one == other
+    left, right = _parts(one.removesuffix("/*")), _parts(other.removesuffix("/*"))
+    shared = min(len(left), len(right))
+    return left[:shared] == right[:shared]

@@ -23,9 +23,11 @@ from nova_mcp.knowledge.writing import (
     deprecation_problem,
     patched,
     patched_content,
+    shared_controls,
     upserted,
     wished_content,
 )
+from nova_mcp.storage.savepoints import savepoint
 
 T = TypeVar("T")
 Kept = Phenomenon | DomainHint
@@ -53,7 +55,7 @@ Unwritten = Refused | Conflict | Missing
 
 def whole(conn: Connection, write: Callable[[], T]) -> T:
     """What was refused leaves the store as it was, the scope's row included."""
-    with conn.begin_nested() as point:
+    with savepoint(conn) as point:
         done = write()
         if isinstance(done, Refused | Conflict | Missing):
             point.rollback()
@@ -85,6 +87,7 @@ class Writer:
             done = upserted(entry, asked, check.live(content, before), entries=store.count(conn, scope))
             if isinstance(done, Written):
                 self._store(conn, scope, found, (done.entry.current, done.entry.pending), _Aside(check, birth))
+                return _beside(conn, scope, done)
             return done
 
         return whole(conn, write)
@@ -104,6 +107,7 @@ class Writer:
             done = patched(entry, asked, check.live(content, before))
             if isinstance(done, Written):
                 self._store(conn, scope, found, (done.entry.current, done.entry.pending), _Aside(check))
+                return _beside(conn, scope, done)
             return done
 
         return whole(conn, write)
@@ -194,6 +198,12 @@ class Writer:
             if (kept.level, kept.deprecated) == (row.kept.level, row.kept.deprecated):
                 return row
         return self._scribe.revised(conn, row, replace(row, kept=_with_standing(kept, row.kept)), now_ms)
+
+
+def _beside(conn: Connection, scope: ScopeName, done: Written) -> Written:
+    """A write with what it means for the other entries of the site."""
+    others = (one.kept for one in store.entries(conn, scope) if isinstance(one.kept, Phenomenon))
+    return replace(done, warnings=(*done.warnings, *shared_controls(done.written, others)))
 
 
 @dataclass(frozen=True, slots=True)

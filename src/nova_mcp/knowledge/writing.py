@@ -1,11 +1,13 @@
 """What becomes of a write: merged per stable id, never into an active entry, retired only on evidence; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Literal
 
+from nova_mcp.browser.elements import normalize_selector
 from nova_mcp.knowledge.applying import still_looks_like
+from nova_mcp.knowledge.drift import ALWAYS_THERE
 from nova_mcp.knowledge.fingerprints import distinct
 from nova_mcp.knowledge.health import DAY_MS
 from nova_mcp.knowledge.model import (
@@ -27,11 +29,13 @@ from nova_mcp.knowledge.model import (
     Signal,
     StableId,
 )
-from nova_mcp.knowledge.refusing import LiveVerdict, check_content
-from nova_mcp.knowledge.stability import fragile_selectors
+from nova_mcp.knowledge.refusing import LiveVerdict, check_content, unread_words
+from nova_mcp.knowledge.routes import meet
+from nova_mcp.knowledge.stability import action_selectors, fragile_selectors
 
 WriteKind = Literal["created", "updated", "reactivated", "unchanged"]
 EVIDENCE_DAYS: Final = 7
+_MOST_SHARED: Final = 3
 
 
 class Kept(Enum):
@@ -103,7 +107,32 @@ def _warnings(content: Content, live: Live) -> tuple[str, ...]:
     told = [f'"{one[:80]}" looks generated and may not last.' for one in fragile_selectors(content)]
     if live.verdict.unconfirmed:
         told.append("Some selectors were not found on the open page; the entry stays in review until they are seen.")
+    told += [unread_words(*one) for one in live.verdict.unread]
+    if content.type in ALWAYS_THERE and not content.context.routes:
+        told.append(
+            f"Without context.routes a {content.type} is gone wherever it is not shown; name them, or * for all."
+        )
     return tuple(told)
+
+
+def shared_controls(written: Phenomenon, others: Iterable[Phenomenon]) -> tuple[str, ...]:
+    """What has to be known of entries that act through the same control: a press there proves none of them."""
+    own, routes = _controls(written), written.content.context.routes
+    told: dict[str, str] = {}
+    for other in others:
+        if other.deprecated or other.stable_id == written.stable_id or not meet(routes, other.content.context.routes):
+            continue
+        both = [one for one in own if one in _controls(other)]
+        if both:
+            told[other.stable_id] = (
+                f'"{both[0][:80]}" is also pressed by "{other.stable_id}", so a press proves neither: keep one entry'
+                " (nova.pks_deprecate), or give each its own context.routes."
+            )
+    return tuple(told.values())[:_MOST_SHARED]
+
+
+def _controls(phenomenon: Phenomenon) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(normalize_selector, action_selectors(phenomenon.content.playbook))))
 
 
 def _baseline(content: Content, live: Live) -> frozenset[Signal]:

@@ -1,6 +1,7 @@
 """How well a piece of work is proven by what was observed: strong, weak, none or unknown; pure."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -12,6 +13,8 @@ EvidenceMode = Literal["require_observed", "require_strong"]
 
 STRONG_DWELL_MS: Final = 1_000
 TOP_EXCEPTIONS: Final = 10
+# Why a grade is only weak; what is farther from proof stands first.
+WEAKNESS: Final = ("no_read", "agent_scripted", "error_page", "dwell_too_short", "locator_weak_only")
 # Calls that show an agent what a page says; `search_text` counts with a hit, `perceive` beyond a glance.
 _READING: Final = frozenset({"nova.read_text", "nova.extract_table", "nova.coverage_scan"})
 
@@ -56,10 +59,17 @@ def grade(locator: LocatorKind | None, windows: Sequence[SeenWindow], *, ledger_
 
 
 def _weakness(windows: Sequence[SeenWindow]) -> str:
-    believable = [seen for seen in windows if not seen.error_page and not seen.agent_scripted]
-    if not believable:
-        return "error_page" if any(seen.error_page for seen in windows) else "agent_scripted"
-    return "dwell_too_short" if any(seen.window.reads for seen in believable) else "no_read"
+    """The reason nearest to proof. Coming to a page is the least: who goes on to read it where it can't be believed is
+    told that, and not that it was not read."""
+    return max((_lacks(seen) for seen in windows), key=WEAKNESS.index)
+
+
+def _lacks(seen: SeenWindow) -> str:
+    if seen.error_page:
+        return "error_page"
+    if seen.agent_scripted:
+        return "agent_scripted"
+    return "dwell_too_short" if seen.window.reads else "no_read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +99,35 @@ def summarize(
     claims: Iterable[Claimed], mode: EvidenceMode, *, unknown_passes: bool, ledger_complete: bool
 ) -> EvidenceSummary:
     listed = sorted(claims, key=lambda claim: claim.unit_key)
-    count = {name: sum(claim.grade.name == name for claim in listed) for name in ("strong", "weak", "none", "unknown")}
-    accepted: set[GradeName] = {"strong"} if mode == "require_strong" else {"strong", "weak"}
-    if unknown_passes:
-        accepted.add("unknown")
+    accepted = accepted_grades(mode, unknown_passes=unknown_passes)
     short = [claim for claim in listed if claim.grade.name not in accepted]
-    claimed = len(listed)
+    return summary_of(Counter(claim.grade.name for claim in listed), short, accepted, ledger_complete=ledger_complete)
+
+
+def accepted_grades(mode: EvidenceMode, *, unknown_passes: bool) -> frozenset[GradeName]:
+    """The grades with which a claim counts as observed."""
+    accepted: frozenset[GradeName] = frozenset({"strong"} if mode == "require_strong" else {"strong", "weak"})
+    return accepted | {"unknown"} if unknown_passes else accepted
+
+
+def summary_of(
+    count: Mapping[GradeName, int],
+    short: Sequence[Claimed],
+    accepted: Collection[GradeName],
+    *,
+    ledger_complete: bool,
+) -> EvidenceSummary:
+    """The same from counts, where the claims are too many to be listed; `short` are the first that lack proof."""
+    claimed = sum(count.values())
+    observed = sum(number for name, number in count.items() if name in accepted)
     return EvidenceSummary(
         claimed_checked=claimed,
-        observed_checked=claimed - len(short),
-        strong=count["strong"],
-        weak=count["weak"],
-        none=count["none"],
-        unknown=count["unknown"],
-        gap_percent=round(100 * len(short) / claimed, 1) if claimed else 0.0,
+        observed_checked=observed,
+        strong=count.get("strong", 0),
+        weak=count.get("weak", 0),
+        none=count.get("none", 0),
+        unknown=count.get("unknown", 0),
+        gap_percent=round(100 * (claimed - observed) / claimed, 1) if claimed else 0.0,
         ingestion_complete=ledger_complete,
         top_exceptions=tuple(short[:TOP_EXCEPTIONS]),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import anyio
+from anyio import sleep
 from sqlalchemy import Connection
 
 from nova_mcp.clock import Clock
@@ -47,18 +47,18 @@ class Janitor:
         self._keeping = keeping
 
     async def run(self) -> None:
-        await anyio.sleep(FIRST_AFTER_S)
+        await sleep(FIRST_AFTER_S)
         while True:
             await self.sweep()
             for chore in self._chores:
                 await self._until_done(chore)
-            await anyio.sleep(EVERY_S)
+            await sleep(EVERY_S)
 
     async def _until_done(self, chore: Chore) -> None:
         while True:
             if not await self._db.write(chore, self._clock.now_ms()):
                 return
-            await anyio.sleep(PAUSE_S)
+            await sleep(PAUSE_S)
 
     async def sweep(self) -> int:
         """Erase every body whose time is over; says how many went."""
@@ -70,4 +70,4 @@ class Janitor:
             if report.resume is None:
                 return erased
             request = replace(request, resume=report.resume)
-            await anyio.sleep(PAUSE_S)
+            await sleep(PAUSE_S)

@@ -10,6 +10,7 @@ ServerId = NewType("ServerId", str)
 Effect = Literal["read", "navigate", "act", "commit", "write", "admin"]
 MUTATING: frozenset[Effect] = frozenset({"navigate", "act", "commit", "write"})
 ACTING: frozenset[Effect] = frozenset({"navigate", "act", "commit"})
+INTERACTING: frozenset[Effect] = frozenset({"act", "commit"})
 ActionKind = Literal["read", "navigate", "interact", "write", "meta"]
 RecordKind = Literal["call", "intent", "recovery"]
 OutcomeKind = Literal["ok", "failed", "partial", "blocked_preflight", "invalid", "crashed", "cancelled", "pending"]
@@ -145,6 +146,10 @@ class Signals:
     # The control stood in a frame, where its selector says nothing about the page around it.
     framed: bool = False
     checks: tuple[Checked, ...] = ()
+    # The page, a control on it or the network did something; a focus that only moved is not meant.
+    page_changed: bool = False
+    # By what the dialogs that a look found open can be told apart; none of their text.
+    dialogs: tuple[str, ...] = ()
     # Filled in the transaction of the record and read once that is committed: the way back to the answer.
     learned: list[Learned] = field(default_factory=list, compare=False)
     # The page that the call ended on, and what a registered scan took of it; of what comes of them the same holds.
@@ -152,6 +157,11 @@ class Signals:
     scan: ScanSeen | None = None
     credits: list[Credit] = field(default_factory=list, compare=False)
     hints: list[ScanHint] = field(default_factory=list, compare=False)
+
+    @property
+    def error_page(self) -> bool:
+        """Whether the document is what a server or the browser shows instead of the page that was asked for."""
+        return self.sight is not None and self.sight.error_page
 
 
 @dataclass(frozen=True, slots=True)

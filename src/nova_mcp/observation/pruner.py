@@ -137,6 +137,7 @@ def _subject(row: Row[Any]) -> RetentionSubject:
         task_id=row.task_id,
         instance_id=row.instance_id,
         open_intent=row.open_intent is not None,
+        owner=(row.principal, row.agent_id),
     )
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -327,12 +327,16 @@ class RetentionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """State of claims and runs (by task or instance id), and the calls that something alive refers to."""
+    """State of claims and runs (by task or instance id), and the calls that something alive refers to.
+
+    `members` are those who work on open runs, by principal and agent: since when what they do belongs to one.
+    """
 
     open: frozenset[str] = frozenset()
     ended: frozenset[str] = frozenset()
     with_gaps: frozenset[str] = frozenset()
     referenced: frozenset[str] = frozenset()
+    members: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +349,7 @@ class RetentionSubject:
     task_id: str | None = None
     instance_id: str | None = None
     open_intent: bool = False
+    owner: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,12 +366,17 @@ _NO_HOLDS: Holds = Holds()
 Retention = KeepBody | EraseBody
 
 
+def _of_member(subject: RetentionSubject, holds: Holds) -> bool:
+    since = None if subject.owner is None else holds.members.get(subject.owner)
+    return since is not None and subject.at_ms >= since
+
+
 def retention(subject: RetentionSubject, now_ms: int, policy: RetentionPolicy, holds: Holds = _NO_HOLDS) -> Retention:
     """Whether a body may go; a doubt (unknown claim or run) gets the longer period."""
     groups = {group for group in (subject.task_id, subject.instance_id) if group is not None}
     if subject.open_intent:
         return KeepBody("open_intent")
-    if groups & holds.open:
+    if groups & holds.open or _of_member(subject, holds):
         return KeepBody("open_run")
     if subject.call_id in holds.referenced:
         return KeepBody("referenced")

@@ -87,6 +87,16 @@ ledger_body = Table(
     ForeignKeyConstraint(["server_id", "server_seq"], ["ledger_link.server_id", "ledger_link.server_seq"]),
     Index(None, "at_ms"),
 )
+# What somebody is known to have done with a tool; only calls that worked can prove it.
+Index(
+    "ix_ledger_body_done",
+    ledger_body.c.principal,
+    ledger_body.c.agent_id,
+    ledger_body.c.tool_name,
+    ledger_body.c.at_ms,
+    sqlite_where=ledger_body.c.outcome_kind == "ok",
+    postgresql_where=ledger_body.c.outcome_kind == "ok",
+)
 
 ledger_open_intent = Table(
     "ledger_open_intent",

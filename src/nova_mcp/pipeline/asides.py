@@ -1,4 +1,4 @@
-"""What an answer about a tab says beside its own matter: downloads, and a host that may imitate another."""
+"""What an answer about a tab says beside its own matter: downloads, a host that may imitate another, notes about it."""
 
 from nova_mcp.browser import host_window
 from nova_mcp.browser.tab import Tab
@@ -7,6 +7,7 @@ from nova_mcp.observation.model import ACTING, Effect
 from nova_mcp.policy import LOOKALIKE
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.navigation import NavigateResult
+from nova_mcp.tools.note_hints import notes_available
 from nova_mcp.tools.results import ActResult
 from nova_mcp.tools.spec import DownloadSeen, PageResult, Result
 from nova_mcp.urls import page_host
@@ -27,6 +28,8 @@ async def with_asides(result: Result, ctx: ToolContext, effect: Effect) -> Resul
         result = _with_downloads(result, tab)
     if isinstance(result, ActResult) and result.reason_code is None and _led_to_a_lookalike(result):
         result = result.model_copy(update={"reason_code": LOOKALIKE})
+    if isinstance(result, NavigateResult) and (notes := await notes_available(ctx)) is not None:
+        result = result.model_copy(update={"domain_notes_available": notes})
     return result
 
 

@@ -11,10 +11,9 @@ import anyio
 from nova_mcp.browser.runtime import Browser
 from nova_mcp.browser.targets import SANDBOX_ID, Tab
 from nova_mcp.clock import Ports
-from nova_mcp.errors import InvalidParams, NotFound, NovaError, UnknownTool
+from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, UnknownTool
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Flag, ServerId
 from nova_mcp.observation.recorder import Recorder
-from nova_mcp.observation.rules import effective_page
 from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.asides import with_asides
 from nova_mcp.pipeline.callers import OWN, tolerated, whose
@@ -42,6 +41,8 @@ from nova_mcp.pipeline.passes import Passes
 from nova_mcp.pipeline.redacting import redacted_answer
 from nova_mcp.pipeline.render import Reader, render, tokens_of, unrecorded, with_notices
 from nova_mcp.pipeline.running import Running
+from nova_mcp.pipeline.site_notes import GATE as NOTE_GATE
+from nova_mcp.pipeline.site_notes import SiteNotes, with_site_warning
 from nova_mcp.pipeline.understanding import understand
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
@@ -59,7 +60,7 @@ LIMIT_GATE = "server.limit"
 LOOKS: frozenset[Flag] = frozenset({"content_exposed", "visual_exposed"})
 GRACE_MS = 5_000
 # About the document, which is known for sure only under the lock.
-LATE_GATES: tuple[GateId, ...] = ("safety.perceive_first", "safety.overlay_detected")
+LATE_GATES: tuple[GateId, ...] = (NOTE_GATE, "safety.perceive_first", "safety.overlay_detected")
 # Judged again under the lock: while a call waited for it, the tab may have changed hands or documents.
 TAB_GATES: tuple[GateId, ...] = ("claim.owner", *LATE_GATES)
 
@@ -88,6 +89,7 @@ class Pipeline:
         self._open_names = parts.catalogue.open_arguments()
         self._loops = Loops(parts.ports.clock)
         self._lessons = Lessons(parts.memory.learning, parts.browser, keep_raw_urls=parts.settings.keep_raw_urls)
+        self._sites = SiteNotes(parts.memory.notes.sites)
         self.running = Running()
         self.passes = Passes(parts.memory.learning, parts.ports.clock, self.run)
 
@@ -174,11 +176,16 @@ class Pipeline:
                 self._reservation(spec, params, envelope),
                 self._lock(spec, envelope.evidence.tab, passing=request.background),
             ):
+                await self._sites.weigh(spec, envelope)
                 late = [gate for gate in spec.gates if gate in TAB_GATES]
                 notices += self._admit(spec, params, request, envelope, late)
+                self._sites.admitted(envelope)
                 envelope.shadow_gate = shadow_gate(notices)
                 context = self._context(request, envelope, tokens_of(notices))
-                ended = Done(await self._ran(spec, context, params, attempt), notices)
+                try:
+                    ended = Done(await self._ran(spec, context, params, attempt), notices)
+                finally:
+                    self._sites.ran(spec, envelope)
                 self._note_look(envelope)
                 self._note_use(request, envelope)
         return ended or Failed(overdue(budget_ms))
@@ -188,6 +195,7 @@ class Pipeline:
         try:
             result: Result = await spec.run(context, params)
         except NovaError as error:
+            context.evidence.settle_touch(error.action_dispatched)
             await note_lost(context, spec.effect, params, error)
             raise self._loops.failed(attempt, error, context.evidence) or error from None
         self._loops.ended(attempt, result, context.evidence)
@@ -203,7 +211,7 @@ class Pipeline:
         targets = self._parts.browser.targets
         try:
             tab = await targets.resolve(envelope.caller, params.target_id, request.connection)
-        except (NotFound, InvalidParams) as missing:
+        except (NotFound, InvalidParams, Precondition) as missing:
             if tolerated(spec, missing):
                 return
             raise
@@ -242,9 +250,18 @@ class Pipeline:
         facts = parts.admission.facts(spec, params, envelope.caller, tab, request.connection)
         if tab is not None:
             facts = replace(facts, lease=parts.browser.claims.lease_on(tab), lacking=envelope.lacking)
+        if NOTE_GATE in gates:
+            facts = replace(
+                facts,
+                site=envelope.site,
+                unreadable=envelope.unreadable,
+                notes_only_warn=self._sites.only_warn,
+            )
         match admit(gates, facts, parts.settings.gates):
             case Refused(gate_id, error):
                 envelope.gate_id = gate_id
+                if gate_id == NOTE_GATE:
+                    self._sites.refused(envelope)
                 raise error
             case Admitted(notices):
                 if tab is not None:
@@ -321,7 +338,8 @@ class Pipeline:
             touched = bool(envelope.evidence.action_dispatched)
             outer.evidence.action_dispatched = touched or outer.evidence.action_dispatched
             outer.evidence.layers.update(envelope.evidence.layers)
-        return StepAnswer(answer.structured, answer.text, touched, answer.images)
+            outer.warned = envelope.warned or outer.warned
+        return StepAnswer(answer.structured, answer.text, touched, answer.images, tuple(envelope.evidence.told))
 
     # 6–9: record, then answer
 
@@ -336,6 +354,7 @@ class Pipeline:
         failure = await self._recorded(envelope, outcome)
         if failure is None:
             self._lessons.taught(envelope, lesson)
+            self._sites.told(envelope)
             if self._parts.settings.learning.passes and not envelope.is_step:
                 self.passes.notice(envelope.evidence.tab)
             return self._answer(envelope, settled(ending, envelope.evidence), lesson)
@@ -351,6 +370,8 @@ class Pipeline:
         answer = render(ending, reader)
         if isinstance(ending, Failed):
             answer = with_notices(answer, self._words(envelope), reader)
+        if not envelope.is_step:
+            answer = with_site_warning(answer, envelope.warned)
         answer = with_lessons(answer, lesson, envelope.evidence.learned, parts.settings.tool_names)
         answer = with_hints(answer, envelope.evidence.signals.hints, parts.settings.tool_names)
         parts.browser.claims.told(envelope.caller.owner, envelope.words)
@@ -374,8 +395,7 @@ class Pipeline:
             return
         parts = self._parts
         record = envelope.close(outcome, parts.ports.clock.monotonic_ms(), keep_raw_urls=parts.settings.keep_raw_urls)
-        label = parts.memory.coverage.label(envelope.caller.owner, effective_page(record).url)
-        record = replace(record, instance_id=label)
+        record = replace(record, instance_id=await parts.memory.tasks.runs.label_of(record))
         # Set before the write: a cancellation that arrives while the shielded write runs must not record twice.
         envelope.recorded = True
         try:

@@ -22,6 +22,7 @@ def agent_id(arguments: Mapping[str, Json]) -> str:
 
 
 def tolerated(spec: ToolSpec, missing: NovaError) -> bool:
-    if spec.target == "optional":
-        return missing.reason_code == "tab.no_active_tab"
+    if spec.target in ("optional", "context"):
+        unclear = spec.target == "context" and missing.reason_code == "tab.active_ambiguous"
+        return unclear or missing.reason_code == "tab.no_active_tab"
     return spec.target == "departed" and missing.reason_code == "tab.unknown" and "lastSeen" in missing.details

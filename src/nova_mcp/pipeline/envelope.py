@@ -7,6 +7,7 @@ from nova_mcp.browser.claims import Reclaimed
 from nova_mcp.browser.elements import normalize_selector, selector_hash
 from nova_mcp.browser.targets import Tab
 from nova_mcp.facts.policies import Lacking
+from nova_mcp.notes.domain_model import Due
 from nova_mcp.observation.model import (
     Caller,
     CallOutcome,
@@ -20,7 +21,7 @@ from nova_mcp.pipeline.sighting import sight_of
 from nova_mcp.redaction import redact_arguments, redact_selector
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.tools.context import Evidence
-from nova_mcp.tools.spec import ToolSpec
+from nova_mcp.tools.spec import GateId, ToolSpec
 from nova_mcp.urls import normalize_url, redact_query, route_key
 
 NAME_LIMIT = 120
@@ -47,6 +48,10 @@ class Envelope:
     shadow_gate: str | None = None
     # What the operator demands of this call and nothing proves.
     lacking: Lacking | None = None
+    # What notes about the site have to say to this call, what its answer has to warn of, and gates nobody could judge.
+    site: Due | None = None
+    warned: Due | None = None
+    unreadable: frozenset[GateId] = frozenset()
     recorded: bool = False
     # The answer is a refusal of Nova's own, which says nothing about the page.
     refused: bool = False

@@ -5,8 +5,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nova_mcp.browser.claims import Lease, Reclaimed, held_by_other, may_mutate
-from nova_mcp.errors import Blocked, BudgetExhausted, ClaimMismatch, CommitRefused, Fix, Killed, NovaError, PolicyDenied
+from nova_mcp.errors import (
+    Blocked,
+    BudgetExhausted,
+    ClaimMismatch,
+    CommitRefused,
+    Fix,
+    Killed,
+    NovaError,
+    PolicyDenied,
+    Unacknowledged,
+)
 from nova_mcp.facts.policies import Lacking, capability_missing
+from nova_mcp.notes.domain_model import Due
+from nova_mcp.notes.domain_refusals import acknowledge_required
 from nova_mcp.observation.model import MUTATING, Effect
 from nova_mcp.pipeline.session_budget import Exhausted
 from nova_mcp.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
@@ -39,6 +51,9 @@ class GateFacts:
     # A capability that the operator demands here and no fact proves.
     lacking: Lacking | None = None
     exhausted: Exhausted | None = None
+    # What somebody has to have read about the page's host; and whether notes only warn, by the operator's word.
+    site: Due | None = None
+    notes_only_warn: bool = False
     # Gates whose facts could not be read: unknown is not the same as fine.
     unreadable: frozenset[GateId] = frozenset()
 
@@ -164,6 +179,12 @@ def _claim(facts: GateFacts, _: GateSettings) -> NovaError | None:
     return None if foreign is None else held_by_other(foreign, facts.owner[1])
 
 
+def _domain_note(facts: GateFacts, _: GateSettings) -> NovaError | None:
+    if facts.site is None or not facts.site.blocking:
+        return None
+    return acknowledge_required(facts.site)
+
+
 def _shared_agent(facts: GateFacts, _: GateSettings) -> NovaError | None:
     if not facts.agent_id_shared:
         return None
@@ -220,6 +241,14 @@ GATES: tuple[Gate, ...] = (
         "budget.exhausted",
     ),
     Gate("claim.owner", _always, _claim, ClaimMismatch, "claim.owner_mismatch"),
+    Gate(
+        "user.domain_note",
+        _always,
+        _domain_note,
+        Unacknowledged,
+        "acknowledge_required",
+        only_warns=lambda facts: facts.notes_only_warn,
+    ),
     Gate("setup.shared_agent_id", lambda settings: settings.shared_agent_id, _shared_agent, Blocked, "agent.shared_id"),
     Gate(
         "safety.perceive_first", lambda settings: settings.perceive_first, _perceive_first, Blocked, "perceive.required"

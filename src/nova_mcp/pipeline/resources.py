@@ -1,12 +1,17 @@
-"""What can be read by address: one call's evidence, one screenshot, the receipt of one commit."""
+"""What can be read by address: one call's evidence, a screenshot, the receipt of one commit, a site's playbook."""
 
 import json
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import anyio.to_thread
 
 from nova_mcp.browser.screenshot import receipt_shelf, screenshot_shelf
+from nova_mcp.hosts import normalize_host
+from nova_mcp.notes.domain_store import notes_of
+from nova_mcp.notes.model import EVERYBODY
+from nova_mcp.notes.playbook import PLAYBOOK_KEY
 from nova_mcp.observation.rules import canonical_body
 from nova_mcp.observation.store import StoredCall, get_call
 from nova_mcp.pipeline.endings import store_failed
@@ -18,6 +23,7 @@ from nova_mcp.verification.receipts import receipt_to_json
 from nova_mcp.verification.store import find_transition
 
 _ADDRESS = re.compile(r"nova://(?P<kind>ledger|screenshot|receipt)/(?P<name>[A-Za-z0-9_-]{1,64})")
+_PLAYBOOK = re.compile(r"nova://playbook/(?P<scope>[^/?#\s]{1,300})")
 
 
 class Resources:
@@ -28,6 +34,8 @@ class Resources:
         self._shelves = (screenshot_shelf(data_dir), receipt_shelf(data_dir))
 
     async def read(self, uri: str, principal: str) -> ResourceContent | None:
+        if (playbook := _PLAYBOOK.fullmatch(uri)) is not None:
+            return await self._playbook(uri, unquote(playbook["scope"]), principal)
         if (address := _ADDRESS.fullmatch(uri)) is None:
             return None
         if address["kind"] == "ledger":
@@ -55,6 +63,17 @@ class Resources:
         if found is None:
             return None
         return ResourceContent(uri, "application/json", text=receipt_to_json(found.as_receipt()))
+
+    async def _playbook(self, uri: str, scope: str, principal: str) -> ResourceContent | None:
+        """What this principal knows of that host, its own before what is meant for everybody."""
+        if (host := normalize_host(scope)) is None:
+            return None
+        try:
+            found = await self._db.read(notes_of, principal, (host,), PLAYBOOK_KEY)
+        except StoreUnavailable as failure:
+            raise store_failed(failure) from failure
+        note = min(found, key=lambda one: one.principal == EVERYBODY, default=None)
+        return None if note is None else ResourceContent(uri, "text/markdown", text=note.value)
 
     def _picture(self, uri: str, name: str) -> ResourceContent | None:
         path = next((found for shelf in self._shelves if (found := shelf.find(name)) is not None), None)

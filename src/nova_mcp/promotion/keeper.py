@@ -10,6 +10,7 @@ from nova_mcp.clock import Clock
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.fingerprints import Match, explained
 from nova_mcp.knowledge.model import Phenomenon, ScopeName, StableId
+from nova_mcp.knowledge.refusing import unread_in, unread_words
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.knowledge.tables import knowledge_scope
 from nova_mcp.observation.model import CallRecord, Link
@@ -166,6 +167,9 @@ def told(
         beside = f"Revision {newest.kept.revision} is in review; revision {found[0].kept.revision} stays meanwhile. "
         explanation = replace(explanation, summary=beside + explanation.summary)
     match = None
+    if isinstance(newest.kept, Phenomenon):
+        doubts = tuple(unread_words(*one) for one in unread_in(newest.kept.content))
+        explanation = replace(explanation, remediation=(*explanation.remediation, *doubts))
     if signals is not None and isinstance(newest.kept, Phenomenon):
         match = explained(newest.kept.content.fingerprint, signals)
     return Explained(found[0], explanation, match)

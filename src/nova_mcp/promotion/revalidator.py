@@ -20,6 +20,7 @@ from nova_mcp.knowledge.drift import (
     judged,
     moved,
     reachable_now,
+    reached_later,
     telemetry_of,
 )
 from nova_mcp.knowledge.fingerprints import Match, match
@@ -70,6 +71,10 @@ class EntryCheck:
     # Selectors that nobody had seen before, with what they find.
     seen_first: Mapping[str, ElementPrint | None] = field(default_factory=dict)
     suggestion: Suggestion | None = None
+    # Later steps whose controls this page does not show, so that nothing is known of them.
+    absent: tuple[Action, ...] = ()
+    # What the steps find that are there.
+    present: tuple[ElementPrint, ...] = ()
 
     @property
     def entry(self) -> Phenomenon:
@@ -150,12 +155,13 @@ class Revalidator:
         except NovaError as error:
             return tuple(_unread(one, error.reason_code) for one in due)
         checks = [_checked(one, seen, found) for one in due]
-        if any(one.lost is not None for one in checks):
+        if any(one.lost is not None or one.absent for one in checks):
             checks = await self._repaired(tab, checks)
         return tuple(checks)
 
     async def _repaired(self, tab: Tab, checks: Sequence[EntryCheck]) -> list[EntryCheck]:
-        """A suggestion for each selector that is lost; a page that can't be read any more gets none."""
+        """A suggestion for each selector that is lost; a page that can't be read any more gets none. A later step whose
+        control is there under another selector is lost as well; one that is nowhere may only not be shown yet."""
         try:
             page = page_elements(await elements(tab))
         except NovaError:
@@ -164,11 +170,15 @@ class Revalidator:
 
     async def _suggested(self, check: EntryCheck, page: Sequence[PageElement]) -> EntryCheck:
         lost = check.lost
-        if lost is None or lost.selector is None:
-            return check
-        if lost.element is None:
+        if lost is not None and lost.selector is not None and lost.element is None:
             return replace(check, suggestion=Suggestion(lost.selector, abstained="no_print"))
+        if lost is None and not any(one.element is not None for one in check.absent):
+            return check
         old = await self._db.read(store.surroundings, check.shelved.entry_id)
+        if lost is None:
+            return elsewhere(check, page, old or ())
+        if lost.selector is None or lost.element is None:
+            return check
         found = repair(lost.element, page, old)
         return replace(check, suggestion=suggested(lost.selector, found, check.instead))
 
@@ -212,6 +222,23 @@ def suggested(lost: str, found: Repair | Abstain, instead: ElementPrint | None =
             return Suggestion(lost, selector, round(confidence, 3), label[:LABEL_CHARS] or None)
 
 
+def elsewhere(check: EntryCheck, page: Sequence[PageElement], old: Sequence[ElementPrint]) -> EntryCheck:
+    """A later step that its selector misses although its control is on this page has drifted.
+
+    Only for controls that stood there too when the entry was written: a later page may well have one that looks like
+    something of this one. What another step finds is that step's control, however alike they look.
+    """
+    for action in check.absent:
+        if action.selector is None or action.element is None or action.element not in old:
+            continue
+        match repair(action.element, page, old):
+            case Repair(candidate) as found if candidate.seen not in check.present:
+                left = tuple(one for one in check.absent if one is not action)
+                told = suggested(action.selector, found)
+                return replace(check, verdict="drift", resolves=False, lost=action, suggestion=told, absent=left)
+    return check
+
+
 # -- one entry
 
 
@@ -220,7 +247,8 @@ def _kept(seen: Mapping[str, ElementPrint | None], hides: Hides) -> dict[str, El
 
 
 def _selectors(entry: Phenomenon) -> tuple[str, ...]:
-    return (*(one.selector or "" for one in reachable_now(entry)), *entry.unconfirmed)
+    acting = (*reachable_now(entry), *reached_later(entry))
+    return tuple(dict.fromkeys((*(one.selector or "" for one in acting), *entry.unconfirmed)))
 
 
 def _unread(shelved: Shelved, error: str) -> EntryCheck:
@@ -234,7 +262,9 @@ def _checked(shelved: Shelved, seen: SignalsSeen, found: Mapping[str, SelectorSe
         raise LookupError("only phenomena are checked")
     observed = observed_signals(seen)
     fits = match(entry.content.fingerprint, observed, seen.locale)
-    lost = next((one for one in reachable_now(entry) if not _resolves(one, found)), None)
+    now, later = reachable_now(entry), reached_later(entry)
+    missed = (*(one for one in now if not _resolves(one, found)), *(one for one in later if _changed(one, found)))
+    lost = missed[0] if missed else None
     error = _trouble(entry, seen, found)
     verdict = judged(entry.content.type, Check(fits, lost is None, error))
     if verdict == "error":
@@ -249,6 +279,8 @@ def _checked(shelved: Shelved, seen: SignalsSeen, found: Mapping[str, SelectorSe
         instead=None if lost is None else _found_by(lost, found),
         moved=moved(entry, observed, seen.locale) if sighted else None,
         seen_first=_seen_first(entry, found) if fits.reached else {},
+        absent=tuple(one for one in later if not _resolves(one, found) and one not in missed) if fits.reached else (),
+        present=tuple(there for one in (*now, *later) if (there := _found_by(one, found)) is not None),
     )
 
 
@@ -264,6 +296,14 @@ def _resolves(action: Action, found: Mapping[str, SelectorSeen]) -> bool:
     if seen is None or seen.matches != 1 or now is None:
         return False
     return action.element is None or still_looks_like(action.element, now) is not None
+
+
+def _changed(action: Action, found: Mapping[str, SelectorSeen]) -> bool:
+    """Whether the selector of a later step finds one element, and that is not the one it was learned on."""
+    seen = found.get(action.selector or "")
+    return (
+        seen is not None and seen.matches == 1 and _found_by(action, found) is not None and not _resolves(action, found)
+    )
 
 
 def _trouble(entry: Phenomenon, seen: SignalsSeen, found: Mapping[str, SelectorSeen]) -> str | None:

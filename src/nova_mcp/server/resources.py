@@ -38,6 +38,13 @@ TEMPLATES: tuple[Template, ...] = (
         "What one guarded action sent, what came back and what that proves; the id is its transitionId.",
         "application/json",
     ),
+    Template(
+        "nova://playbook/{scope}",
+        "playbook",
+        "Playbook of a site",
+        "What an agent that mapped a host wrote down about it, as Markdown; the scope is the host.",
+        "text/markdown",
+    ),
 )
 
 

@@ -27,7 +27,6 @@ from nova_mcp.tasks.visit_store import Owner
 from nova_mcp.tasks.visits import PageCall, Step, stepped
 
 SCAN: Final = "nova.coverage_scan"
-MOST_AGENTS: Final = 10_000
 # A sequence has a record of its own besides those of its steps; the steps are what was done on pages.
 SEQUENCE: Final = "nova.run_sequence"
 # The ways a call may come whose answer reaches whoever made it.
@@ -64,12 +63,6 @@ class EvidenceCollector:
         self._lock = threading.Lock()
         self._missed: dict[Owner, int] = {}
         self._marking: dict[Owner, int] = {}
-        self._latest: dict[Owner, tuple[Run, ...]] = {}
-
-    def label(self, owner: Owner, host: str | None) -> str | None:
-        """The run that a call of an agent is most likely made for, by its host; a name on its record, nothing more."""
-        on_host = [run for run in self._latest.get(owner, ()) if host is not None and run.target_host == host]
-        return max(on_host, key=lambda run: (run.last_activity_ms, run.instance_id)).instance_id if on_host else None
 
     def missed(self, record: CallRecord) -> None:
         """A record was not written; the runs it may have belonged to learn of it with the next one that is."""
@@ -94,7 +87,6 @@ class EvidenceCollector:
         scan = _scanned(conn, call)
         _remember_addresses(conn, call, scan, fresh=fresh)
         runs = evidence_store.open_runs(conn, call.owner)
-        self._remember(call.owner, runs)
         if not runs:
             return
         found = _findings(conn, call, step, scan, min(run.since_ms for run in runs))
@@ -107,12 +99,6 @@ class EvidenceCollector:
         if scan is not None:
             record.signals.credits.extend(_credits(conn, runs, here, scan))
         _hint(conn, call, runs, here)
-
-    def _remember(self, owner: Owner, runs: list[Run]) -> None:
-        if not runs:
-            self._latest.pop(owner, None)
-        elif owner in self._latest or len(self._latest) < MOST_AGENTS:
-            self._latest[owner] = tuple(runs)
 
     def _mark_gaps(self, conn: Connection) -> None:
         """Best effort: what this transaction marks is kept in mind until the next one shows that it was committed."""

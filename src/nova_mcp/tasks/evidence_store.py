@@ -85,8 +85,12 @@ _RUNS = Prepared(
         task_instance_member.c.principal == bindparam("owner_principal"),
         task_instance_member.c.agent_id == bindparam("owner_agent"),
         task_instance_member.c.ended_at_ms.is_(None),
+        # Asked of the row that is held as well: a run that ended while this waited for it is left alone.
+        task_instance.c.ended_at_ms.is_(None),
     )
     .order_by(task_instance_member.c.instance_id)
+    # Whoever touches units holds their run first: a report and a visit that meet must not wait for each other.
+    .with_for_update(of=task_instance)
 )
 _UNIT: Final = (
     task_unit.c.instance_id,
@@ -142,11 +146,6 @@ def open_runs(conn: Connection, owner: Owner) -> list[Run]:
     ]
 
 
-def open_instances(conn: Connection) -> frozenset[str]:
-    wanted = select(task_instance.c.instance_id).where(task_instance.c.ended_at_ms.is_(None))
-    return frozenset(conn.execute(wanted).scalars())
-
-
 def _members(conn: Connection, instance_id: str) -> list[Run]:
     wanted = (
         select(
@@ -183,10 +182,13 @@ def fill(conn: Connection, instance_id: str, unit_keys: Collection[str], now_ms:
     """Give units that were just registered what members have seen of them since they joined."""
     members = _members(conn, instance_id)
     for some in chunks(unit_keys):
-        units = _units(conn, task_unit.c.instance_id == instance_id, task_unit.c.unit_key.in_(some))
+        registered = _units(conn, task_unit.c.instance_id == instance_id, task_unit.c.unit_key.in_(some))
+        units = registered
         for run in members:
-            units = [_credited(unit, run, _found(conn, run, units)) for unit in units]
-        _save(conn, units, now_ms)
+            found = _found(conn, run, units)
+            units = [_credited(unit, run, found) for unit in units]
+        # Most of what is registered has not been seen yet.
+        _save(conn, [unit for unit, before in zip(units, registered, strict=True) if unit != before], now_ms)
 
 
 def fill_for(conn: Connection, instance_id: str, owner: Owner, now_ms: int) -> None:

@@ -18,6 +18,8 @@ task_profile = Table(
     Column("display_name", Text, nullable=False),
     Column("domain", Text),
     Column("platform", Text),
+    # What each of its words is worth when a described task is held against it.
+    Column("match_words", Text, nullable=False),
     Column("goal", Text, nullable=False),
     Column("stable_guidance", Text, nullable=False),
     Column("mandatory_checks", Text, nullable=False),
@@ -38,16 +40,16 @@ task_profile = Table(
     sqlite_with_rowid=False,
 )
 
+# Newest profiles of a term stand together, and those of one site once more, so that finding them is one look each.
 task_profile_term = Table(
     "task_profile_term",
     metadata,
     Column("principal", Text, primary_key=True),
     Column("term", Text, primary_key=True),
+    Column("created_at_ms", BigInteger, primary_key=True),
     Column("profile_id", Text, primary_key=True),
-    Column("domain", Text),
-    Column("updated_at_ms", BigInteger, nullable=False),
-    Index(None, "principal", "term", "domain", "updated_at_ms"),
-    Index(None, "principal", "profile_id"),
+    Column("site", Text),
+    Index(None, "principal", "term", "site", "created_at_ms"),
     sqlite_with_rowid=False,
 )
 
@@ -84,9 +86,9 @@ task_instance = Table(
     Column("coverage_mode", Text, nullable=False),
     Column("resume_state", Text, nullable=False),
     Column("checks_state", Text, nullable=False),
-    # Counted as units move, so that an answer never counts thousands of rows.
-    Column("counts", Text, nullable=False),
     Column("units", Integer, nullable=False),
+    # How the run stood at revision 0, with what seeding left out: what its events are added to.
+    Column("beginning", Text, nullable=False),
     # A ledger write of a member failed while the run was open.
     Column("ledger_gap", Boolean, nullable=False),
     Column("evidence_snapshot", Text),
@@ -97,8 +99,9 @@ task_instance = Table(
     Column("started_at_ms", BigInteger, nullable=False),
     Column("last_activity_at_ms", BigInteger, nullable=False),
     Column("ended_at_ms", BigInteger),
+    UniqueConstraint("principal", "created_by", "create_event_id"),
     Index(None, "principal", "status", "last_activity_at_ms"),
-    Index(None, "principal", "created_by", "create_event_id"),
+    Index(None, "status", "last_activity_at_ms"),
     Index(None, "principal", "profile_id", "ended_at_ms"),
     Index(None, "ended_at_ms"),
 )
@@ -186,7 +189,6 @@ task_guidance_log = Table(
     Column("principal", Text, nullable=False),
     Column("hash", Text, nullable=False),
     Column("profile_id", Text),
-    Column("instance_id", Text),
     Column("kind", Text, nullable=False),
     Column("source_kind", Text, nullable=False),
     Column("status", Text, nullable=False),
@@ -198,7 +200,7 @@ task_guidance_log = Table(
     Column("updated_at_ms", BigInteger, nullable=False),
     UniqueConstraint("principal", "hash"),
     Index(None, "principal", "profile_id", "updated_at_ms"),
-    Index(None, "principal", "instance_id", "updated_at_ms"),
+    Index(None, "principal", "updated_at_ms"),
 )
 
 task_guidance_occurrence = Table(
@@ -207,6 +209,7 @@ task_guidance_occurrence = Table(
     Column("log_id", Text, primary_key=True),
     Column("occurrence_key", Text, primary_key=True),
     Column("at_ms", BigInteger, nullable=False),
+    Index(None, "occurrence_key"),
     sqlite_with_rowid=False,
 )
 

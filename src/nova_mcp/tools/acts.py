@@ -12,7 +12,7 @@ from nova_mcp.errors import Precondition
 from nova_mcp.observation.model import Json
 from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.effects import request_seen
+from nova_mcp.tools.effects import changes_page, request_seen
 from nova_mcp.tools.groups import ActParams, ContractParams, DialogParams, LeadingParams, OutputDetail
 from nova_mcp.tools.guarding import CallGuard, Wish
 from nova_mcp.tools.results import ActResult, DialogSeen, EffectSeen, RequestSeen
@@ -167,6 +167,7 @@ def _note(ctx: ToolContext, report: ActionReport, *, commits: bool) -> None:
         evidence.signals,
         label=report.learning_label,
         effect_observed=report.effect.observed,
+        page_changed=report.action_dispatched and changes_page(report.effect),
         contract=verdict,
         high_signal=commits and report.action_dispatched and verdict == "verified_success",
     )

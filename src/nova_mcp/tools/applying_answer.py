@@ -7,7 +7,7 @@ from pydantic import Field
 
 from nova_mcp.errors import Precondition
 from nova_mcp.knowledge.applying import Plan, Wish, all_proven, worked
-from nova_mcp.knowledge.drift import GateDecision, gate
+from nova_mcp.knowledge.drift import ALWAYS_THERE, GateDecision, gate
 from nova_mcp.knowledge.fingerprints import Match
 from nova_mcp.knowledge.model import Phenomenon, PhenomenonType, PlaybookPolicy, Problem
 from nova_mcp.knowledge.store import Shelved
@@ -20,6 +20,7 @@ from nova_mcp.tools.effects import DISPATCH_PROOFS, merged_effect
 from nova_mcp.tools.results import ActResult, DialogSeen, EffectSeen, VerifyState
 from nova_mcp.tools.spec import Part, maybe
 from nova_mcp.verification.wire import commit_json
+from nova_mcp.words import some
 
 _CLOSING: Final[frozenset[PlaybookPolicy]] = frozenset({"dismiss", "reject_preferred"})
 
@@ -55,9 +56,9 @@ class ApplyResult(ActResult):
 
     def text(self) -> str:
         """One line: how far it came, how sure it is, and what to do otherwise."""
-        done = f"{self.phenomenon_id}: {self.steps_executed} steps done"
-        passed = sum(one.passed is True for one in self.verify_results)
-        proven = f"{passed} of {len(self.verify_results)} checks hold"
+        done = f"{self.phenomenon_id}: {some(self.steps_executed, 'step')} done"
+        passed, checks = sum(one.passed is True for one in self.verify_results), len(self.verify_results)
+        proven = f"{passed} of {some(checks, 'check holds', 'checks hold')}"
         verdict = self.verify_state if self.reason_code is None else f"{self.verify_state}: {self.reason_code}"
         parts = [done, proven, verdict, *([self.message] if self.message else []), *([self.hint] if self.hint else [])]
         return " · ".join(parts)
@@ -249,6 +250,13 @@ _HINTS: Final = {
 }
 
 
+def _hint(entry: Phenomenon, problem: Problem) -> str | None:
+    """What is always there where it holds should not be missing; anything else may merely not be shown."""
+    if problem.code == "pks.not_present" and entry.content.type in ALWAYS_THERE:
+        return "If it should be on this page, check it with nova.revalidate; else go where it is."
+    return _HINTS.get(problem.code)
+
+
 def refused(ctx: ToolContext, sight: Sight, problem: Problem, wish: Wish) -> ApplyResult:
     entry = sight.phenomenon
     playbook = entry.content.playbook
@@ -266,7 +274,7 @@ def refused(ctx: ToolContext, sight: Sight, problem: Problem, wish: Wish) -> App
         verify_state="failed",
         rev=ctx.tab.rev,
         message=problem.message,
-        hint=_HINTS.get(problem.code),
+        hint=_hint(entry, problem),
         phenomenon_id=entry.stable_id,
         phenomenon_type=entry.content.type,
         policy=None if playbook is None else playbook.policy,

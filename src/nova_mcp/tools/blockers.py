@@ -23,7 +23,7 @@ from nova_mcp.browser.rules import origin_path
 from nova_mcp.errors import Fix, PolicyDenied
 from nova_mcp.observation.model import Json, LearningLabel, Signals
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.effects import DISPATCH_PROOFS, merged_effect
+from nova_mcp.tools.effects import DISPATCH_PROOFS, changes_page, merged_effect
 from nova_mcp.tools.guarding import touched
 from nova_mcp.tools.learning_notes import lasting_selector
 from nova_mcp.tools.results import ActResult, DialogSeen
@@ -128,7 +128,8 @@ def _signals(noted: Signals, done: Dismissal, verdict: Verdict) -> Signals:
     # Only what went away by one press can be repeated by one.
     method = done.actions[0].method if len(done.actions) == 1 and len(done.reports) == 1 else None
     observed = merged_effect(done.reports).observed
-    return replace(noted, label=label, effect_observed=observed, layers=done.kinds, method=method)
+    changed = bool(done.tally.hidden) or any(changes_page(report.effect) for report in done.reports)
+    return replace(noted, label=label, effect_observed=observed, layers=done.kinds, method=method, page_changed=changed)
 
 
 async def _left(ctx: ToolContext, remaining: Sequence[Blocker]) -> list[BlockerLeft]:

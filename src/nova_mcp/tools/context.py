@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from nova_mcp.facts.keeper import FactKeeper
     from nova_mcp.journal.keeper import Journal
     from nova_mcp.journal.statistician import Statistician
+    from nova_mcp.notes.domain_keeper import DomainNotes
+    from nova_mcp.notes.keeper import NoteKeeper
+    from nova_mcp.notes.note_memory import NoteMemory
     from nova_mcp.observation.recorder import Also, Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
-    from nova_mcp.tasks.coverage_keeper import CoverageKeeper
+    from nova_mcp.tasks.task_memory import TaskMemory
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
     from nova_mcp.verification.verifier import Verifier
@@ -48,6 +51,10 @@ class Evidence:
     signals: Signals = field(default_factory=Signals)
     # Layers over the page that an action came across, by kind, each with a selector that lasts where it has one.
     layers: dict[str, str] = field(default_factory=dict)
+    # The host whose notes were heeded when the call was let in.
+    noted_host: str | None = None
+    # What to remember as told, once the answer is sure to go out.
+    told: "list[Callable[[], None]]" = field(default_factory=list)
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
@@ -86,6 +93,8 @@ class StepAnswer:
     text: str
     dispatched: bool
     images: "tuple[Image, ...]" = ()
+    # What the step's answer tells; whoever passes that answer on has told it.
+    told: tuple[Callable[[], None], ...] = ()
 
 
 RunStep = Callable[[StepCall], Awaitable[StepAnswer]]
@@ -122,7 +131,8 @@ class Memory:
     statistician: "Statistician"
     facts: "FactKeeper"
     learning: "Learning"
-    coverage: "CoverageKeeper"
+    tasks: "TaskMemory"
+    notes: "NoteMemory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +159,18 @@ class ToolContext:
     @property
     def learning(self) -> "Learning":
         return self.memory.learning
+
+    @property
+    def tasks(self) -> "TaskMemory":
+        return self.memory.tasks
+
+    @property
+    def notes(self) -> "NoteKeeper":
+        return self.memory.notes.kept
+
+    @property
+    def domain_notes(self) -> "DomainNotes":
+        return self.memory.notes.sites
 
     @property
     def caller(self) -> Caller:

@@ -16,6 +16,7 @@ from nova_mcp.tasks.model import SCAN_IDS
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import LONGEST_URL, Params, Part, Result, TargetParams, maybe, tool
+from nova_mcp.words import some
 
 LABELLED = "nova_i18n_spellcheck_v1"
 # Waiting for the page, then three questions to it.
@@ -96,7 +97,7 @@ class CreditPart(Part):
 
     def line(self) -> str:
         after = f", next {one_line(self.next_url, 300)}" if self.next_url else ""
-        return f"run {self.instance_id}: {self.reason_code}, {self.remaining} pages left{after}"
+        return f"run {self.instance_id}: {self.reason_code}, {some(self.remaining, 'page')} left{after}"
 
 
 class CoverageScanResult(Result):

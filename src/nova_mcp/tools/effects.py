@@ -3,13 +3,19 @@
 from collections.abc import Sequence
 from typing import Final
 
-from nova_mcp.browser.action_report import ActionReport, EffectRequest
+from nova_mcp.browser.action_report import ActionReport, Effect, EffectRequest
 from nova_mcp.tools.results import DispatchProof, EffectSeen, RequestSeen
 
 # The best proof first.
 DISPATCH_PROOFS: Final[tuple[DispatchProof, ...]] = ("event", "host", "assumed", "none")
+_FOCUS: Final = "focus_moved"
 _SHOWN: Final = 3
 _REQUESTS: Final = 5
+
+
+def changes_page(effect: Effect) -> bool:
+    """Whether more happened than that something else has the focus now."""
+    return bool(effect.observed and (effect.new_text or set(effect.channels) - {_FOCUS}))
 
 
 def merged_effect(reports: Sequence[ActionReport]) -> EffectSeen:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection
@@ -15,6 +16,7 @@ from nova_mcp.browser.steady import navigating
 from nova_mcp.browser.witness import PageWitness
 from nova_mcp.errors import CommitRefused, Fix
 from nova_mcp.facts.policies import capability_missing
+from nova_mcp.notes.domain_refusals import acknowledge_required
 from nova_mcp.observation.model import CallRecord, Json, Link
 from nova_mcp.redaction import is_card_number
 from nova_mcp.tools.context import ToolContext
@@ -68,6 +70,18 @@ def touched(ctx: ToolContext, scene: Scene) -> None:
     note_scene(ctx, scene)
 
 
+async def refuse_unheard(ctx: ToolContext, scene: Scene) -> None:
+    """The page went to another host after the call was let in: what must be read there must be read there too."""
+    evidence, tab, keeper = ctx.evidence, scene.tab, ctx.domain_notes
+    if (host := page_host(tab.url)) == evidence.noted_host:
+        return
+    due = await keeper.due(ctx.caller.owner, tab.target_id, tab.url)
+    if due is not None and due.blocking:
+        evidence.told.append(partial(keeper.told_refusal, due))
+        raise acknowledge_required(due)
+    evidence.noted_host = host
+
+
 class Preparing(RefusesCommits):
     """For what a macro does before its commit: nothing of it may commit anything by itself."""
 
@@ -75,6 +89,7 @@ class Preparing(RefusesCommits):
         self._ctx = ctx
 
     async def touch(self, scene: Scene) -> None:
+        await refuse_unheard(self._ctx, scene)
         touched(self._ctx, scene)
         self._ctx.evidence.prepared_page = True
 
@@ -135,10 +150,12 @@ class CallGuard:
             await sandbox.save_before_commit()
 
     async def touch(self, scene: Scene) -> None:
+        await refuse_unheard(self._ctx, scene)
         touched(self._ctx, scene)
         self._ctx.evidence.prepared_page = True
 
     async def commit(self, scene: Scene) -> None:
+        await refuse_unheard(self._ctx, scene)
         self._refuse_other_kind(scene, scene.commit_point())
         if scene.commit_point() is not None and not self._is_commit:
             # What was typed has made a commit of it: everything that protects one has its say now.

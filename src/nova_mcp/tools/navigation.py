@@ -15,6 +15,7 @@ from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.claims import ClaimPart, claim_part
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import AbsoluteUrl, DetailParams, LoadParams
+from nova_mcp.tools.note_hints import NotesAvailablePart
 from nova_mcp.tools.results import ActResult, DialogSeen, EffectSeen
 from nova_mcp.tools.spec import RARE, AgentParams, TargetParams, maybe, tool, widened
 from nova_mcp.verification.outcome import Dispatch, Outcome, judge_outcome
@@ -56,6 +57,7 @@ class NavigateResult(ActResult):
     message: str | None = maybe()
     hint: str | None = maybe()
     warnings: list[str] = maybe([])
+    domain_notes_available: NotesAvailablePart | None = maybe()
 
     def text(self) -> str:
         status = f" {self.http_status}" if self.http_status is not None else ""
@@ -65,6 +67,8 @@ class NavigateResult(ActResult):
             notes.append(f"redirected from {self.redirects[0][:SHOWN_URL]}")
         notes += [f"{dialog.type} dialog {dialog.answer}: {dialog.message!r}" for dialog in self.dialogs]
         notes += [f"new tab {tab_id}" for tab_id in self.new_tab_ids]
+        if self.domain_notes_available is not None:
+            notes.append(self.domain_notes_available.line())
         return "\n".join([head, *notes, *self.warnings])
 
 

@@ -14,6 +14,7 @@ from nova_mcp.browser.perceive_report import MAX_URL, PerceiveMode, PerceiveRepo
 from nova_mcp.browser.perception import PerceiveRequest
 from nova_mcp.browser.perception import perceive as look
 from nova_mcp.browser.tab import Tab
+from nova_mcp.journal.observing import digest
 from nova_mcp.observation.model import Signals
 from nova_mcp.tokens import estimate_tokens, fit_tokens
 from nova_mcp.tools.context import ToolContext
@@ -29,6 +30,15 @@ from nova_mcp.tools.knowledge_advice import (
     PksPart,
     ToldKnowledge,
     knowledge_hints,
+)
+from nova_mcp.tools.memory_hints import BrowserMemoryPart, ToldMemory, memory_hints
+from nova_mcp.tools.note_hints import (
+    DomainNotesPart,
+    NoteHints,
+    SameNotesPart,
+    note_hints,
+    note_omissions,
+    notes_still,
 )
 from nova_mcp.tools.perceived import (
     AuthPart,
@@ -49,6 +59,7 @@ from nova_mcp.tools.perceived import (
     resolved_parts,
 )
 from nova_mcp.tools.pictures import PicturePart, beside
+from nova_mcp.tools.run_hints import OpenRunsPart, RunHints, run_hints, runs_still
 from nova_mcp.tools.spec import RARE, Image, PageResult, TargetParams, maybe, tool
 
 # What other parts of Nova say in an answer shares this much of the budget; the page itself needs the rest.
@@ -68,6 +79,7 @@ class PerceiveParams(TargetParams):
         None, max_length=20, json_schema_extra=RARE
     )
     include_screenshot: bool = Field(default=False, json_schema_extra=RARE)
+    known_domain_notes_hash: str | None = Field(None, pattern=r"^[0-9a-f]{24}$", json_schema_extra=RARE)
 
 
 class PerceiveResult(PageResult):
@@ -76,11 +88,14 @@ class PerceiveResult(PageResult):
     page_epoch: int
     title: str
     goal_context: GoalContextPart | None = None
+    domain_notes: DomainNotesPart | SameNotesPart | None = maybe()
+    task_awareness: OpenRunsPart | None = maybe()
     ok_hints: OkHints | None = None
     pks: list[PksPart] = maybe([])
     pks_advice: list[PksAdvicePart] = maybe([])
     pks_health_warnings: list[PksHealthWarningPart] = maybe([])
     framework_hints: list[FrameworkHintPart] = maybe([])
+    browser_memory: BrowserMemoryPart | None = maybe()
     advisory_omitted: list[str] = maybe([])
     warnings: list[str] = maybe([])
     ready_state: str | None = maybe()
@@ -124,13 +139,14 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     [commit] marks controls that send, buy, delete or sign in. mode state is a quick glance."""
     tab = ctx.tab
     tab.require_ready()
-    advice, looked_from = await _advice(ctx, p.max_tokens), tab.url
+    advice, looked_from = await _advice(ctx, p), tab.url
     # One more for the line break; what gates have to say stands in the same text.
     taken = (estimate_tokens(advice.lines) + 1 if advice.lines else 0) + advice.doubt_room + advice.knowledge.room
     report, held = await _looked(ctx, _request(p, p.max_tokens - ctx.call.reserved_tokens - taken), advice.knowledge)
     ctx.evidence.flags |= {"dom_exposed", "content_exposed"} if p.mode != "state" else {"dom_exposed"}
+    ctx.evidence.signals = Signals(dialogs=tuple(digest("dialog", line)[:16] for line in report.dialogs))
     if p.scope is None and report.structure_hash:
-        ctx.evidence.signals = Signals(structure=report.structure_hash)
+        ctx.evidence.signals = replace(ctx.evidence.signals, structure=report.structure_hash)
         tab.structure = report.page_epoch, report.structure_hash
     if report.auth is not None:
         tab.login_wall_epoch = report.page_epoch if report.auth.login_wall_visible else None
@@ -138,11 +154,14 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     sighted = note_page(ctx, report.page, report.auth, sends=sends)
     if tab.url != looked_from:
         # No longer than what was kept free for the hint about the page before.
-        advice = replace(advice, hints=await ok_hints(ctx, estimate_tokens(advice.hints.line)))
+        hints = await ok_hints(ctx, estimate_tokens(advice.hints.line))
+        runs = runs_still(ctx, advice.runs)
+        advice = replace(advice, hints=hints, notes=notes_still(advice.notes), runs=runs)
     if advice.hints.advice is not None:
         ctx.facts.told(advice.hints.advice)
     known = advice.knowledge.told(ctx, held)
-    advice = replace(advice, doubts=tuple(advice.hints.doubts(sighted)), known=known)
+    memory = advice.memory.settled(ctx)
+    advice = replace(advice, doubts=tuple(advice.hints.doubts(sighted)), known=known, memory=memory)
     seen = _with_advice(_perceived(tab, report), advice, taken)
     if seen.budget is not None and ctx.call.reserved_tokens:
         asked = seen.budget.max_tokens + ctx.call.reserved_tokens
@@ -171,11 +190,14 @@ async def _looked(
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """What other parts of Nova say in this answer: the goal, the hint about live facts, what is known of the site."""
+    """What other parts of Nova say in this answer: the goal, live facts, what is remembered and known of the site."""
 
     goal: GoalContextPart | None
     goal_line: str
+    notes: NoteHints | None
+    runs: RunHints
     hints: ToldHints
+    memory: ToldMemory
     knowledge: KnowledgeHints
     doubts: tuple[str, ...] = ()
     doubt_room: int = 0
@@ -185,17 +207,44 @@ class _Advice:
     def lines(self) -> str:
         told = self.doubts and self.doubt_room
         doubt = fit_tokens(f"ok: {' '.join(self.doubts)}", self.doubt_room - 1) if told else ""
-        return "\n".join(line for line in (self.goal_line, self.hints.line, doubt, self.known.lines) if line)
+        notes = () if self.notes is None else self.notes.lines
+        told_all = (self.goal_line, *notes, self.runs.line, self.hints.line, doubt, self.memory.line, self.known.lines)
+        return "\n".join(line for line in told_all if line)
+
+    @property
+    def omitted(self) -> list[str]:
+        return [
+            *note_omissions(self.notes),
+            *self.runs.omitted,
+            *self.hints.omitted,
+            *self.memory.omitted,
+            *self.known.omitted,
+        ]
 
 
-async def _advice(ctx: ToolContext, max_tokens: int) -> _Advice:
-    room = min(ADVISORY_TOKENS, max_tokens // ADVISORY_SHARE)
+async def _advice(ctx: ToolContext, p: PerceiveParams) -> _Advice:
+    """The goal and what must be read come first; everything else shares what they leave."""
+    room = min(ADVISORY_TOKENS, p.max_tokens // ADVISORY_SHARE)
     goal = goal_context_part(await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id))
     line = "" if goal is None else fit_tokens(goal.line(), room)
-    hints = await ok_hints(ctx, room - estimate_tokens(line) - 1 if line else room)
+    room -= estimate_tokens(line) + 1 if line else 0
+    notes = await note_hints(ctx, p.known_domain_notes_hash)
+    if notes is not None:
+        notes.tell_enforced(room)
+        room -= notes.tokens
+    runs = await run_hints(ctx, room)
+    room -= runs.tokens
+    hints = await ok_hints(ctx, max(0, room))
     doubts = hints.room_for_doubts
-    left = room - sum(estimate_tokens(text) + 1 for text in (line, hints.line) if text) - doubts
-    return _Advice(goal, line, hints, await knowledge_hints(ctx, max(0, left)), doubt_room=doubts)
+    room -= (estimate_tokens(hints.line) + 1 if hints.line else 0) + doubts
+    if notes is not None:
+        before = notes.tokens
+        notes.tell_hints(room)
+        room -= notes.tokens - before
+    memory = await memory_hints(ctx, max(0, room - 1))
+    room -= estimate_tokens(memory.line) + 1 if memory.line else 0
+    knowledge = await knowledge_hints(ctx, max(0, room))
+    return _Advice(goal, line, notes, runs, hints, memory, knowledge, doubt_room=doubts)
 
 
 def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
@@ -215,8 +264,11 @@ def _with_advice(seen: PerceiveResult, advice: _Advice, taken: int) -> PerceiveR
     told = seen.model_copy(
         update={
             "goal_context": advice.goal,
+            "domain_notes": None if advice.notes is None else advice.notes.part(),
+            "task_awareness": advice.runs.part,
             "ok_hints": advice.hints.part,
-            "advisory_omitted": [*advice.hints.omitted, *advice.known.omitted],
+            "advisory_omitted": advice.omitted,
+            "browser_memory": advice.memory.part,
             "warnings": list(advice.doubts),
             **advice.known.fields(),
         }

@@ -147,6 +147,7 @@ def reference_text(catalogue: Catalogue) -> str:
             lines += ["", "| argument | type | allowed | default | meaning |", "|---|---|---|---|---|"]
             wanted = schema.get("required", [])
             lines += [_argument_row(name, field, defs, required=name in wanted) for name, field in properties.items()]
-        names = [entry.serialization_alias or name for name, entry in spec.result.model_fields.items()]
+        # The status of what a tool is about may stand in the place of the call's own.
+        names = dict.fromkeys(entry.serialization_alias or name for name, entry in spec.result.model_fields.items())
         lines += ["", "Answer: " + ", ".join(f"`{name}`" for name in names) + "."]
     return "\n".join(lines) + "\n"

@@ -71,7 +71,7 @@ async def read_text(ctx: ToolContext, p: ReadTextParams) -> ReadTextResult:
     tab.require_ready()
     # Only the text of a whole page can cover one, and only then it has to be measured.
     whole = p.selector is None and p.ref is None
-    counts = whole and await ctx.memory.coverage.counts_pages(ctx.caller.owner)
+    counts = whole and await ctx.tasks.coverage.counts_pages(ctx.caller.owner)
     request = ReadRequest(p.locator(), p.scope, p.max_chars, p.offset, p.continuation_token, p.include_hidden, counts)
     report = await read(tab, request)
     ctx.evidence.selector = p.selector

@@ -17,15 +17,16 @@ from nova_mcp.promotion.revalidator import (
 )
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE
+from nova_mcp.tools.knowledge_params import SiteText
 from nova_mcp.tools.scopes import scope_on
-from nova_mcp.tools.spec import Part, Result, TargetParams, tool
+from nova_mcp.tools.spec import Part, Result, TargetParams, maybe, tool
 
 BUNDLES: Final = ("pks_learning",)
 
 
 class RevalidateParams(TargetParams):
     target_id: str = Field(min_length=1, max_length=64, pattern=PRINTABLE)
-    scope: str | None = Field(None, max_length=2048, pattern=PRINTABLE, description="host or URL; the tab's own")
+    scope: SiteText | None = Field(None, description="host or URL; the tab's own")
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
 
 
@@ -54,6 +55,7 @@ class RevalidateRow(Part):
     telemetry_recorded: bool
     telemetry_skipped_reason: UnrecordedBecause | None
     telemetry_error: str | None = None
+    not_on_page: list[str] = maybe([])
 
 
 class RevalidateResult(Result):
@@ -82,6 +84,8 @@ class RevalidateResult(Result):
                 line += f" · {found.lost_selector} may now be {found.selector} ({found.confidence})"
             elif found is not None:
                 line += f" · {found.lost_selector} is lost, no repair: {found.abstained}"
+            if one.not_on_page:
+                line += f" · later steps not on this page: {', '.join(one.not_on_page)}"
             yield line
 
 
@@ -135,6 +139,7 @@ def _row(found: Revalidation, one: EntryCheck) -> RevalidateRow:
         telemetry_outcome=one.telemetry,
         telemetry_recorded=skipped is None,
         telemetry_skipped_reason=skipped,
+        not_on_page=[action.selector or "" for action in one.absent],
     )
 
 

@@ -33,7 +33,7 @@ class EvalResult(PageResult):
     title="Run JavaScript",
     effect="write",
     bundles=("page_reading",),
-    gates=("policy.capability", "claim.owner", "setup.shared_agent_id", "safety.perceive_first"),
+    gates=("policy.capability", "claim.owner", "user.domain_note", "setup.shared_agent_id", "safety.perceive_first"),
     target="optional",
     deadline_ms=lambda p: p.timeout_ms + 10_000,
     available=lambda settings: settings.enable_eval,

@@ -281,6 +281,8 @@ def _told(run: _Run, duration_ms: int) -> SequenceResult:
     failed_at = run.stopped_at or first
     problem = None if failed_at is None or run.out_of_time else run.outcomes[failed_at - 1]
     last: Mapping[str, Json] = {} if run.last is None else run.last.structured
+    if run.last is not None:
+        run.ctx.evidence.told.extend(run.last.told)
     # Only an answer that counts as an error speaks like one; otherwise the trace and `last` tell.
     error = last if whole.status in ("failed", "blocked", "not_found") else {}
     return SequenceResult(

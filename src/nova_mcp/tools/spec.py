@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from nova_mcp.browser.lines import one_line
 from nova_mcp.errors import RetryAdvice, Stage, Status
-from nova_mcp.observation.model import ACTING, ActionKind, Effect, Json
+from nova_mcp.observation.model import ACTING, INTERACTING, ActionKind, Effect, Json
 from nova_mcp.observation.rules import action_kind
 from nova_mcp.settings import Settings
 from nova_mcp.tools import PREFIX
@@ -27,13 +27,14 @@ GateId = Literal[
     "policy.capability",
     "safety.session_budget",
     "claim.owner",
+    "user.domain_note",
     "setup.shared_agent_id",
     "safety.perceive_first",
     "safety.overlay_detected",
 ]
-# `optional` tolerates that there is no tab yet, `departed` that the named one is already gone; for `place` a sandbox id
-# means the sandbox itself, where it otherwise means a tab in it.
-TargetUse = Literal["none", "optional", "departed", "place", "required"]
+# `optional` tolerates that there is no tab yet, `context` also that nobody can say which one is meant, `departed` that
+# the named one is gone already; for `place` a sandbox id means the sandbox itself, otherwise it means a tab in it.
+TargetUse = Literal["none", "optional", "context", "departed", "place", "required"]
 # `turn` keeps other changes away between the steps of one call, while the steps lock the tab themselves.
 LockUse = Literal["none", "shared", "exclusive", "turn"]
 
@@ -224,6 +225,9 @@ def tool(
 
     # What an operator may demand of a service is demanded of everything that acts on its pages.
     demands: tuple[GateId, ...] = ("policy.capability",) if effect in ACTING and lock != "turn" else ()
+    # What somebody has to have read about a site is for everything that interacts with its pages, step by step.
+    if effect in INTERACTING and lock != "turn":
+        demands = (*demands, "user.domain_note")
 
     def build(run: Callable[[ToolContext, Any], Awaitable[Any]]) -> ToolSpec:
         hints = {key: value for key, value in run.__annotations__.items() if key not in ("ctx", "return")}

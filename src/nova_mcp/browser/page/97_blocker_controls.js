@@ -12,52 +12,77 @@ const MOST_TOGGLES = 300;
 // -- words on controls
 
 const CLOSE_SIGNS = new Set(["×", "✕", "✖", "✗", "✘", "╳", "⨯", "🗙", "❌", "x", "X"]);
-const longWords = (text) => text.slice(0, 8000).toLowerCase().replace(/ß/g, "ss").normalize("NFKD").replace(/\p{M}+/gu, "").match(/[\p{L}\p{N}]+/gu) ?? [];
+const longWords = (text) => wordParts(bareLetters(text.slice(0, 8000).toLowerCase()));
 
-// The order decides: what takes only the necessary is no acceptance, and whatever accepts is nothing else.
+// Letters that look like Latin ones hide no acceptance, and a word that mixes alphabets means nothing else.
+const SEEN_AS = new Map([...LOOK_ALIKES.from].map((one, index) => [one, LOOK_ALIKES.to[index]]));
+const PASSING = /[\u0250-\u02af\u0370-\u058f\u10a0-\u10ff\u13a0-\u13ff\u1d00-\u1dbf\u2c80-\u2d2f\ua4d0-\ua4ff\ua720-\ua7ff\uab30-\uabbf]/;
+const asSeen = (word) => {
+  const seen = /\p{L}/u.test(word) ? [...word].map((one) => SEEN_AS.get(one) ?? one).join("") : word;
+  return PLAIN_LETTERS.test(seen) ? seen : word;
+};
+const acceptsInDisguise = (words) => {
+  const seen = words.map(asSeen);
+  const changed = (from, size) => words.slice(from, from + size).some((word, index) => word !== seen[from + index]);
+  if (!changed(0, words.length)) return false;
+  const starts = (list, index) => changed(index, startingAt(list, seen, index)?.length ?? 0);
+  return seen.some((_, index) => starts("consent_accept", index)) || (changed(0, 1) && startingAt("consent_go_on", seen, 0) !== undefined);
+};
+
 const saidBy = (text) => {
   const said = squash(text);
   if (said === "") return null;
   if (CLOSE_SIGNS.has(said)) return "close";
   const words = foldWords(said);
   if (words.length === 0) return "unknown";
+  if (acceptsInDisguise(words)) return "accept";
+  return words.some((word) => /[a-z]/.test(word) && PASSING.test(word)) ? "unknown" : saidIn(said, words);
+};
+
+// The order decides: what takes only the necessary is no acceptance, and whatever accepts is nothing else.
+const saidIn = (said, words) => {
   const informs = leads("label_informs", said, 40);
   const bounded = !among("consent_everything", words) && !among("consent_extras", words);
-  if (among("consent_necessary", words) && bounded) {
-    if (informs || words.length > 9) return "unknown";
-    if (takesLeast(words)) return "reject";
-  }
+  for (const told of bounded ? [words, unspoken(words, "consent_things")] : [])
+    if (among("consent_necessary", told)) {
+      if (informs || lengthOf(words) > 9) return "unknown";
+      if (takesLeast(told)) return "reject";
+    }
   if (among("consent_accept", words) || leads("consent_go_on", said, 40)) return "accept";
   return informs ? "unknown" : harmlessLabel(said, words);
 };
 
 const harmlessLabel = (said, words) => {
   if (leads("consent_reject", said, 8))
-    return unspoken(words, "consent_reject", "label_plain", "label_refused", "consent_everything", "consent_extras").length ? "unknown" : "reject";
+    return unspoken(words, "consent_reject", "label_plain", "consent_things", "label_refused", "consent_everything", "consent_extras").length ? "unknown" : "reject";
   for (const [list, outcome] of [["offer_declined", "decline"], ["offer_postponed", "close"]])
     if (leads(list, said, 12)) return unspoken(words, list, "label_plain").length ? "excuse" : outcome;
   if (isPhrase("layer_close", said)) return "close";
-  if (leads("consent_save", said, 6)) return unspoken(words, "consent_save", "label_plain").length ? "unknown" : "save";
+  if (leads("consent_save", said, 6)) return unspoken(words, "consent_save", "label_plain", "consent_things").length ? "unknown" : "save";
   if (among("consent_everything", words) || among("consent_extras", words)) return "unknown";
   return leads("consent_manage", said, 6) ? "manage" : "unknown";
 };
 
-// Words that no phrase of these lists covers: a label is understood whole or not at all.
+// Words that no phrase of these lists covers, in the language that covers most: a label is understood whole or not at all.
 const unspoken = (words, ...lists) => {
-  const spoken = new Set();
+  const spoken = new Map();
   for (const list of lists)
     for (let index = 0; index < words.length; index += 1)
       for (const phrase of indexOf(list).first.get(words[index]) ?? [])
-        if (standsAt(words, phrase, index)) for (let i = 0; i < phrase.length; i += 1) spoken.add(index + i);
-  return words.filter((_, index) => !spoken.has(index));
+        if (standsAt(words, phrase, index)) {
+          if (!spoken.has(phrase.lang)) spoken.set(phrase.lang, new Set());
+          for (let i = 0; i < phrase.length; i += 1) spoken.get(phrase.lang).add(index + i);
+        }
+  const most = [...spoken].sort(([left, one], [right, other]) => other.size - one.size || (left < right ? -1 : 1))[0]?.[1];
+  return most === undefined ? words : words.filter((_, index) => !most.has(index));
 };
 
-// "Accept only the necessary": one word of acceptance belongs to it, unless the phrase itself says no.
+// "Accept only the necessary": one phrase of acceptance belongs to it, unless the phrase itself says no.
 const takesLeast = (words) => {
   const negated = words.map((_, index) => startingAt("consent_necessary", words, index)).filter((phrase) => phrase !== undefined).map((phrase) => among("consent_negation", phrase));
   const rest = unspoken(words, "consent_necessary", "label_plain");
   if (negated.includes(true)) return !negated.includes(false) && rest.length === 0;
-  return rest.length === 0 || (rest.length === 1 && among("consent_accept", rest));
+  return rest.length === 0 || isPhrase("consent_accept", rest.join(" "));
 };
 
 const OWN_WORDS = ["id", "name", "value", "data-action", "data-role", "data-testid", "data-choice", "data-consent", "class", "href", "formaction", "onclick"];

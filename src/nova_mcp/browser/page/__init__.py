@@ -3,12 +3,17 @@
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Final
 
+from nova_mcp.browser.blocker_words import may_end
+from nova_mcp.browser.wording import folded
+
 # The lists the page reads labels with; the others are read on the host only.
 _COMMIT_LISTS: Final = ("send", "sign_in", "sign_up", "sign_out", "unsubscribe", "model_picker", "workspace_picker")
+# Words of one alphabet travel as a letter that names it and one ASCII character for each of theirs.
+_ALPHABETS: Final = {"G": (0x3B1, 0x3C9), "C": (0x430, 0x45F), "H": (0x5D0, 0x5EA), "A": (0x621, 0x64A)}
 
 
 def load_bundle() -> str:
@@ -16,11 +21,15 @@ def load_bundle() -> str:
     scripts = sorted((entry for entry in files(__name__).iterdir() if entry.name.endswith(".js")), key=lambda e: e.name)
     body = "\n".join(lean(script.read_text(encoding="utf-8")) for script in scripts)
     data = files("nova_mcp.browser").joinpath("data")
-    platforms, signs = (
+    platforms, signs, looks = (
         json.dumps(json.loads(data.joinpath(name).read_text("utf-8")), separators=(",", ":"))
-        for name in ("blocker_platforms.json", "page_signs.json")
+        for name in ("blocker_platforms.json", "page_signs.json", "look_alikes.json")
     )
-    words = f"const WORDS = {_words()};\nconst PLATFORMS = {platforms};\nconst SIGNS = {signs};"
+    alphabets = json.dumps({mark: first for mark, (first, _) in _ALPHABETS.items()})
+    words = (
+        f"const WORDS = {_words()};\nconst PLATFORMS = {platforms};\nconst SIGNS = {signs};\n"
+        f"const LOOK_ALIKES = {looks};\nconst ALPHABETS = {alphabets};"
+    )
     return f'(() => {{\n"use strict";\nif (Object.hasOwn(globalThis, "__nova")) return;\n{words}\n{body}\n}})();'
 
 
@@ -44,11 +53,32 @@ def escaped(line: str) -> str:
     return "".join(chr(code) if code < 128 else f"\\u{code:04x}" for code in codes)
 
 
+def packed(name: str, lists: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The phrases of each language as they are compared; a > marks a language whose phrases may end a label."""
+    return {
+        f"{language}>" if may_end(name, language) else language: "|".join(
+            map(_spelt, dict.fromkeys(map(folded, texts)))
+        )
+        for language, texts in lists.items()
+    }
+
+
+def _spelt(phrase: str) -> str:
+    return " ".join(map(_in_ascii, phrase.split(" ")))
+
+
+def _in_ascii(word: str) -> str:
+    for mark, (first, last) in _ALPHABETS.items():
+        if all(first <= ord(one) <= last for one in word):
+            return mark + "".join(chr(ord(one) - first + 0x40) for one in word)
+    return word
+
+
 def _words() -> str:
     data = files("nova_mcp.browser").joinpath("data")
 
-    def read(name: str) -> dict[str, object]:
-        found: dict[str, object] = json.loads(data.joinpath(name).read_text("utf-8"))
+    def read(name: str) -> dict[str, dict[str, list[str]]]:
+        found: dict[str, dict[str, list[str]]] = json.loads(data.joinpath(name).read_text("utf-8"))
         return found
 
     commits = read("commit_words.json")
@@ -61,7 +91,8 @@ def _words() -> str:
         "blocker_words.json",
     ):
         lists |= read(name)
-    return json.dumps({**lists, "error": read("error_words.json")}, separators=(",", ":"))
+    lists["error"] = json.loads(data.joinpath("error_words.json").read_text("utf-8"))
+    return json.dumps({name: packed(name, one) for name, one in lists.items()}, separators=(",", ":"))
 
 
 # What each registered scan consists of; another source needs another id.

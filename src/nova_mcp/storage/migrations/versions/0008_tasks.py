@@ -12,6 +12,7 @@ _SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
+    _ledger()
     _profiles()
     _runs()
     _units()
@@ -19,6 +20,17 @@ def upgrade() -> None:
     _visits()
     _coverage()
     _learn_mode()
+
+
+def _ledger() -> None:
+    worked = sa.text("outcome_kind = 'ok'")
+    op.create_index(
+        "ix_ledger_body_done",
+        "ledger_body",
+        ["principal", "agent_id", "tool_name", "at_ms"],
+        sqlite_where=worked,
+        postgresql_where=worked,
+    )
 
 
 def _profiles() -> None:
@@ -31,6 +43,7 @@ def _profiles() -> None:
         sa.Column("display_name", sa.Text, nullable=False),
         sa.Column("domain", sa.Text),
         sa.Column("platform", sa.Text),
+        sa.Column("match_words", sa.Text, nullable=False),
         sa.Column("goal", sa.Text, nullable=False),
         sa.Column("stable_guidance", sa.Text, nullable=False),
         sa.Column("mandatory_checks", sa.Text, nullable=False),
@@ -55,17 +68,16 @@ def _profiles() -> None:
         "task_profile_term",
         sa.Column("principal", sa.Text, nullable=False),
         sa.Column("term", sa.Text, nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger, nullable=False),
         sa.Column("profile_id", sa.Text, nullable=False),
-        sa.Column("domain", sa.Text),
-        sa.Column("updated_at_ms", sa.BigInteger, nullable=False),
-        sa.PrimaryKeyConstraint("principal", "term", "profile_id", name="pk_task_profile_term"),
+        sa.Column("site", sa.Text),
+        sa.PrimaryKeyConstraint("principal", "term", "created_at_ms", "profile_id", name="pk_task_profile_term"),
         sqlite_with_rowid=False,
     )
-    op.create_index("ix_task_profile_term_principal_profile_id", "task_profile_term", ["principal", "profile_id"])
     op.create_index(
-        "ix_task_profile_term_principal_term_domain_updated_at_ms",
+        "ix_task_profile_term_principal_term_site_created_at_ms",
         "task_profile_term",
-        ["principal", "term", "domain", "updated_at_ms"],
+        ["principal", "term", "site", "created_at_ms"],
     )
     op.create_table(
         "task_term",
@@ -98,8 +110,8 @@ def _runs() -> None:
         sa.Column("coverage_mode", sa.Text, nullable=False),
         sa.Column("resume_state", sa.Text, nullable=False),
         sa.Column("checks_state", sa.Text, nullable=False),
-        sa.Column("counts", sa.Text, nullable=False),
         sa.Column("units", sa.Integer, nullable=False),
+        sa.Column("beginning", sa.Text, nullable=False),
         sa.Column("ledger_gap", sa.Boolean, nullable=False),
         sa.Column("evidence_snapshot", sa.Text),
         sa.Column("ended_reason", sa.Text),
@@ -110,13 +122,14 @@ def _runs() -> None:
         sa.Column("last_activity_at_ms", sa.BigInteger, nullable=False),
         sa.Column("ended_at_ms", sa.BigInteger),
         sa.PrimaryKeyConstraint("instance_id", name="pk_task_instance"),
+        sa.UniqueConstraint(
+            "principal",
+            "created_by",
+            "create_event_id",
+            name="uq_task_instance_principal_created_by_create_event_id",
+        ),
     )
     op.create_index("ix_task_instance_ended_at_ms", "task_instance", ["ended_at_ms"])
-    op.create_index(
-        "ix_task_instance_principal_created_by_create_event_id",
-        "task_instance",
-        ["principal", "created_by", "create_event_id"],
-    )
     op.create_index(
         "ix_task_instance_principal_profile_id_ended_at_ms", "task_instance", ["principal", "profile_id", "ended_at_ms"]
     )
@@ -125,6 +138,7 @@ def _runs() -> None:
         "task_instance",
         ["principal", "status", "last_activity_at_ms"],
     )
+    op.create_index("ix_task_instance_status_last_activity_at_ms", "task_instance", ["status", "last_activity_at_ms"])
     op.create_table(
         "task_instance_member",
         sa.Column("instance_id", sa.Text, nullable=False),
@@ -210,7 +224,6 @@ def _guidance() -> None:
         sa.Column("principal", sa.Text, nullable=False),
         sa.Column("hash", sa.Text, nullable=False),
         sa.Column("profile_id", sa.Text),
-        sa.Column("instance_id", sa.Text),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("source_kind", sa.Text, nullable=False),
         sa.Column("status", sa.Text, nullable=False),
@@ -223,11 +236,7 @@ def _guidance() -> None:
         sa.PrimaryKeyConstraint("log_id", name="pk_task_guidance_log"),
         sa.UniqueConstraint("principal", "hash", name="uq_task_guidance_log_principal_hash"),
     )
-    op.create_index(
-        "ix_task_guidance_log_principal_instance_id_updated_at_ms",
-        "task_guidance_log",
-        ["principal", "instance_id", "updated_at_ms"],
-    )
+    op.create_index("ix_task_guidance_log_principal_updated_at_ms", "task_guidance_log", ["principal", "updated_at_ms"])
     op.create_index(
         "ix_task_guidance_log_principal_profile_id_updated_at_ms",
         "task_guidance_log",
@@ -241,6 +250,7 @@ def _guidance() -> None:
         sa.PrimaryKeyConstraint("log_id", "occurrence_key", name="pk_task_guidance_occurrence"),
         sqlite_with_rowid=False,
     )
+    op.create_index("ix_task_guidance_occurrence_occurrence_key", "task_guidance_occurrence", ["occurrence_key"])
 
 
 def _visits() -> None:

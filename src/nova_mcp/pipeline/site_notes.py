@@ -1,0 +1,95 @@
+"""Where notes about a site meet calls: what stops or warns them, what that leaves behind, how a warning is told."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from nova_mcp.notes.domain_keeper import DomainNotes
+from nova_mcp.notes.domain_model import DomainNote, Due, Form
+from nova_mcp.observation.model import Json
+from nova_mcp.pipeline.envelope import Envelope
+from nova_mcp.pipeline.model import Answer
+from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tools.note_lines import note_line, stub_line
+from nova_mcp.tools.spec import GateId, ToolSpec, compact
+from nova_mcp.urls import page_host
+
+GATE: Final[GateId] = "user.domain_note"
+BLOCK: Final = "siteNoteWarning"
+
+
+class SiteNotes:
+    """Looks at every call that interacts with a page, under the page's lock."""
+
+    def __init__(self, notes: DomainNotes) -> None:
+        self._notes = notes
+
+    @property
+    def only_warn(self) -> bool:
+        return self._notes.mode != "block"
+
+    async def weigh(self, spec: ToolSpec, envelope: Envelope) -> None:
+        """What the caller has to hear before this call."""
+        tab = envelope.evidence.tab
+        if tab is None or GATE not in spec.gates:
+            return
+        envelope.evidence.noted_host = page_host(tab.url)
+        try:
+            envelope.site = await self._notes.due(envelope.caller.owner, tab.target_id, tab.url)
+        except StoreUnavailable:
+            envelope.unreadable = frozenset({GATE})
+
+    def refused(self, envelope: Envelope) -> None:
+        """The refusal delivers the notes it is about."""
+        if (due := envelope.site) is not None:
+            self._leave(envelope, due.blocking)
+            envelope.evidence.told.append(partial(self._notes.told_refusal, due))
+
+    def admitted(self, envelope: Envelope) -> None:
+        """The call runs, and its answer carries what it has to be warned of."""
+        if (due := envelope.site) is not None and due.warning:
+            self._leave(envelope, [note for note, _ in due.warning])
+            envelope.warned = due
+
+    def _leave(self, envelope: Envelope, notes: "list[DomainNote] | tuple[DomainNote, ...]") -> None:
+        if (also := self._notes.delivering(notes)) is not None:
+            envelope.evidence.also.append(also)
+
+    def ran(self, spec: ToolSpec, envelope: Envelope) -> None:
+        """Still under the lock, so that the next call on the page is judged by the right count."""
+        tab = envelope.evidence.tab
+        if tab is not None and GATE in spec.gates and envelope.evidence.action_dispatched:
+            self._notes.deliveries.dispatched(tab.target_id)
+
+    def told(self, envelope: Envelope) -> None:
+        """The call is on record and its answer goes out; the answer of a step is told by the call it belongs to."""
+        if envelope.is_step:
+            return
+        if envelope.warned is not None:
+            self._notes.told_warning(envelope.warned)
+        for remember in envelope.evidence.told:
+            remember()
+
+
+def with_site_warning(answer: Answer, due: Due | None) -> Answer:
+    """The answer with the warning; a text that is the typed form stays that."""
+    if due is None:
+        return answer
+    notes: list[Json] = [_part(note, form) for note, form in due.warning]
+    body: dict[str, Json] = {**answer.structured, BLOCK: {"domain": due.host, "notes": notes}}
+    if answer.text == compact(answer.structured):
+        return replace(answer, structured=body, text=compact(body))
+    lines = [stub_line(note) if form == "stub" else note_line(note, "warn", note.value) for note, form in due.warning]
+    return replace(answer, structured=body, text="\n".join([answer.text, *lines]))
+
+
+def _part(note: DomainNote, form: Form) -> dict[str, Json]:
+    if form == "stub":
+        return {"key": note.key, "rev": note.rev, "unchanged": True}
+    return {
+        "noteId": note.note_id,
+        "key": note.key,
+        "rev": note.rev,
+        "source": note.source,
+        "text": note.value,
+    }

@@ -1,0 +1,32 @@
+"""Trying the patterns of verification steps on what agents report, within their budget."""
+
+from collections.abc import Mapping
+
+from nova_mcp.browser.patterns import BadPattern, Pattern, TimedOut, try_pattern
+from nova_mcp.tasks.runs import Reported
+from nova_mcp.tasks.verification_rules import PATTERN_BUDGET_MS, PatternVerdict, StepReport, text_to_match
+from nova_mcp.tools.context import ToolContext
+
+
+async def reported_steps(ctx: ToolContext, instance_id: str, reports: Mapping[str, StepReport]) -> Reported:
+    """The reports with what their patterns came to; what a run asks for never changes, so it can be read ahead."""
+    if not reports:
+        return Reported()
+    verdicts: dict[str, PatternVerdict] = {}
+    for step in await ctx.tasks.runs.steps(ctx.caller.principal, instance_id):
+        report = reports.get(step.step_id)
+        tried = None if report is None else text_to_match(step, report)
+        if tried is not None:
+            verdicts[step.step_id] = await _tried(*tried)
+    return Reported(reports, verdicts)
+
+
+async def _tried(pattern: str, text: str) -> PatternVerdict:
+    whole = Pattern(pattern, case_sensitive=True, empty_too=True, cpu_s=PATTERN_BUDGET_MS / 1000)
+    match await try_pattern(whole, [text], 1):
+        case TimedOut():
+            return "timed_out"
+        case BadPattern():
+            return "unreadable"
+        case hits:
+            return "matched" if hits else "unmatched"
