@@ -15,6 +15,7 @@ from nova_mcp.observation.sights import Channels, PageLife, ScanMeasures, ScanSe
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tasks import evidence_store, site_urls, visit_store
+from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tasks.coverage_store import forget as forget_scans
 from nova_mcp.tasks.evidence_collector import EvidenceCollector
 from nova_mcp.tasks.locators import path_hash
@@ -366,6 +367,17 @@ def test_a_new_member_brings_its_scans(write, collect, key):
         return unit(conn, key).covered_by_observation_id
 
     assert write(joins) == "bobs"
+
+
+@pytest.mark.parametrize(("kind", "counts"), [("page", True), ("url", True), ("item", False)])
+async def test_whether_an_agent_has_pages_to_cover_is_only_looked_up(db, kind, counts):
+    keeper = CoverageKeeper(db)
+    assert await keeper.counts_pages(ADA) is False
+    await db.write(open_run, unit_kind=kind)
+    assert await keeper.counts_pages(ADA) is counts
+    assert await keeper.counts_pages(BOB) is False
+    await db.write(lambda conn: conn.execute(update(task_instance_member).values(ended_at_ms=JOINED)) and None)
+    assert await keeper.counts_pages(ADA) is False
 
 
 # -- hints
