@@ -1,12 +1,14 @@
 """Promotion without a browser: entries as their writers put them, marks by what they mean, calls on one page."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 from sqlalchemy import select
 
+from nova_mcp.clock import system_ports
 from nova_mcp.journal.collector import collecting
 from nova_mcp.journal.counters import Counters
 from nova_mcp.journal.evidence import Observation, Occasion, Seen, ToolEvent
@@ -38,6 +40,7 @@ from nova_mcp.observation.model import (
     Signals,
     Touched,
 )
+from nova_mcp.observation.recorder import Also, Decide, Recorder
 from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.collector import HOOKS
 from nova_mcp.promotion.folding import replay
@@ -140,7 +143,8 @@ class Site:
     def __init__(self, db: Database, build: Any, server: str = "s1") -> None:
         self.db, self.server = db, server
         self.numbers = itertools.count(1)
-        self.collect = collecting(HOOKS, Counters().count)
+        collect = collecting(HOOKS, Counters().count)
+        self.recorder = Recorder(db, system_ports(), ServerId(server), also=(collect,))
         db.write_sync(ledger.register_server, build.server(server))
 
     def record(
@@ -168,8 +172,8 @@ class Site:
         self.db.write_sync(self.write, made)
         return made.call_id
 
-    def write(self, conn: Any, made: CallRecord) -> None:
-        self.collect(conn, made, ledger.append_call(conn, made))
+    def write(self, conn: Any, made: CallRecord, also: Sequence[Also] = (), decide: Decide | None = None) -> None:
+        self.recorder._append(conn, made, (*self.recorder._also, *also), decide)
 
     def look(self, at_ms: int, *checks: Checked, tool: str = "nova.perceive") -> str:
         told = Signals(structure="page", checks=checks)

@@ -20,6 +20,7 @@ def open_run(
     unit_kind: str = "page",
     coverage_mode: str = "exhaustive",
     task_kind: str | None = None,
+    target_host: str | None = None,
 ) -> None:
     conn.execute(
         insert(task_instance),
@@ -33,6 +34,7 @@ def open_run(
             "effective_context_hash": "",
             "overrides": "{}",
             "task_kind": task_kind,
+            "target_host": target_host,
             "task_kind_source": "none",
             "unit_kind": unit_kind,
             "coverage_mode": coverage_mode,

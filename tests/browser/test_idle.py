@@ -1,6 +1,6 @@
 """An idle browser is released by the clock, saves first, and comes back when somebody needs it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ from playwright.async_api import Browser as Chromium
 from nova_mcp.browser.claims import IMPLICIT_LEASE_MS
 from nova_mcp.browser.navigation import navigate, reload
 from nova_mcp.browser.runtime import Browser, BrowserHome
-from nova_mcp.browser.target_journal import MemoryJournal
+from nova_mcp.browser.target_journal import MemoryJournal, TargetKind
 from nova_mcp.clock import Ports, system_ports
 from nova_mcp.errors import Unavailable
 from nova_mcp.policy import NavigationPolicy
@@ -27,12 +27,31 @@ def clock() -> MovingClock:
     return MovingClock()
 
 
+class Interrupted(MemoryJournal):
+    """Lets something happen while a tab gets its number: its page is there, and nobody knows of it yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.between: Callable[[], Awaitable[None]] | None = None
+
+    async def next_number(self, kind: TargetKind) -> int:
+        between, self.between = self.between, None
+        if between is not None:
+            await between()
+        return await super().next_number(kind)
+
+
 @pytest.fixture
-async def own(tmp_path: Path, clock: MovingClock) -> AsyncIterator[Browser]:
+def journal() -> Interrupted:
+    return Interrupted()
+
+
+@pytest.fixture
+async def own(tmp_path: Path, clock: MovingClock, journal: Interrupted) -> AsyncIterator[Browser]:
     browser = Browser(
         BrowserSettings(),
         BrowserHome(tmp_path, "server_test", keep_first=True),
-        MemoryJournal(),
+        journal,
         NavigationPolicy(),
         Ports(clock, system_ports().ids),
     )
@@ -60,6 +79,18 @@ async def test_after_ten_idle_minutes_the_browser_goes_and_the_next_call_brings_
     report = await reload(tab, recover=True)
     assert (report.status, report.title, report.recovered) == ("ok", "kept", True)
     assert "sid=1" in await tab.page.evaluate("document.cookie"), "it was saved before"
+
+
+async def test_a_tab_that_is_being_opened_after_a_long_pause_keeps_the_browser(own, clock, journal) -> None:
+    first = await own.targets.open_tab(CALLER)
+    clock.now += TEN_MINUTES
+    journal.between = own.care
+    second = await own.targets.open_tab(CALLER)
+    assert (own.running, first.state, second.state) == (True, "ready", "ready")
+    second.lease = None
+    clock.now += TEN_MINUTES
+    await own.care()
+    assert not own.running, "nobody opens anything any more"
 
 
 class Borrowed(Browser):

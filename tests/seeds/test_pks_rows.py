@@ -654,6 +654,45 @@ async def test_a_report_is_about_something_that_exists(site: Site) -> None:
 # -- platforms
 
 
+async def test_of_an_unknown_site_every_tool_says_the_same(site: Site) -> None:
+    entry = {"scope": site.scope, "phenomenonId": "cmp"}
+    asked: dict[str, dict[str, Any]] = {
+        "explain": {"scope": site.scope, "stableId": "cmp"},
+        "phenomenon_apply": {"targetId": site.tab, "phenomenonId": "cmp"},
+        "pks_patch": {**entry, "patch": {"type": "modal"}},
+        "pks_deprecate": {**entry, "reason": "It is gone."},
+        "telemetry_report": {**entry, "outcome": "success"},
+    }
+    told = [await site.server.call(name, **given) for name, given in asked.items()]
+    said = {refused(one, "pks.scope_not_found", -32004) for one in told}
+    assert said == {f"Nothing is known of {site.scope}."}
+    await site.upsert()
+    for name in asked:
+        given = {key: "nobody" if value == "cmp" else value for key, value in asked[name].items()}
+        body = await site.server.call(name, **given)
+        assert refused(body, "pks.phenomenon_not_found", -32004) == f'{site.scope} has no entry "nobody".'
+
+
+async def test_an_entry_is_not_taken_with_a_number_that_no_answer_could_carry(site: Site) -> None:
+    fact = {"type": "fact", "assertion": {"factKey": "page.title", "operator": "eq", "expected": [float("inf")]}}
+    entry = consent()
+    entry["playbook"]["verify"] = [fact]
+    given = {"scope": site.scope, "phenomenon": entry}
+    request = CallRequest("nova.pks_upsert", given, "local", None)
+    told = await site.server.nova.call(request)
+    assert told.structured["reasonCode"] == "invalid_params"
+    assert (await site.get())["found"] is False
+
+
+async def test_an_entry_is_not_taken_with_a_bottomless_print(site: Site) -> None:
+    bomb: Any = 1
+    for _ in range(220):
+        bomb = {"a": bomb}
+    told = refused(await site.upsert(consent(click("#no", "reject", elementPrint={"deep": bomb}))))
+    assert told == "arguments are nested too deeply"
+    assert (await site.get())["found"] is False
+
+
 async def test_platforms_are_listed_and_read(server: Server) -> None:
     body = await server.call("pks_platform_list")
     assert body["count"] == len(body["platforms"]) >= 20

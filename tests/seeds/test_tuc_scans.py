@@ -8,7 +8,7 @@ from coverage_kit import BUILD, SPELLING, TEXT, Site, Work, site
 from loop_kit import Server
 from sqlalchemy import select
 
-from nova_mcp.tasks.tables import coverage_observation, site_url
+from nova_mcp.tasks.tables import coverage_observation, site_url, visit_window
 
 pytestmark = pytest.mark.browser
 SETTINGS = {"enable_eval": True}
@@ -405,3 +405,30 @@ async def test_scans_are_the_callers_whoever_claims_the_tab(server: Server, web:
         ).all()
     )
     assert len(rows) == 1
+
+
+async def test_a_tab_remembers_when_its_pages_were_left(server: Server, tab: str, web: Site) -> None:
+    web.pages["/leaves"] = "<!doctype html><p>Soon gone</p><script>setTimeout(() => location = '/inner', 100)</script>"
+    work = await Work.on(server, tab, web.url("/leaves"))
+    await work.go(web.url("/leaves"))
+    arrived = server.clock.now_ms()
+    assert (await work.call("wait_for_selector", selector="text=Inside"))["ok"] is True
+    left = server.tab(tab).signs.told().left_at_ms
+    assert arrived <= left[-1] <= server.clock.now_ms()
+    server.clock.shift_ms += 9_000
+    await work.call("page_info")
+    (window,) = await server.rows(visit_window, visit_window.c.url_hash == work.keys[0].removeprefix("url:"))
+    assert (window["settled"], window["stayed_ms"] < 2_500) == (True, True)
+
+
+async def test_an_error_page_that_came_unheard_is_known_by_its_own_word(server: Server, tab: str, web: Site) -> None:
+    web.pages["/later"] = "<!doctype html><p>Now</p><script>setTimeout(() => location = '/lost', 300)</script>"
+    web.pages["/lost"], web.statuses["/lost"] = web.pages["/missing"], 404
+    work = await Work.on(server, tab, web.url("/lost"))
+    await work.go(web.url("/later"))
+    assert (await work.call("wait_for_selector", selector="text=word59"))["ok"] is True
+    server.tab(tab).http_status = None
+    await work.call("perceive", mode="summary")
+    assert server.tab(tab).http_status == 404
+    windows = await server.rows(visit_window, visit_window.c.url_hash == work.keys[0].removeprefix("url:"))
+    assert [bool(one["error_page"]) for one in windows if one["reads"]] == [True]

@@ -457,13 +457,19 @@ def test_an_untrusted_scan_makes_no_link_known(write, collect):
 
 def test_a_site_keeps_its_newest_addresses(write, monkeypatch):
     monkeypatch.setattr(site_urls, "MOST_PER_SITE", 3)
-    for number in range(5):
-        write(site_urls.linked, "local", [f"https://shop.example/{number}"], number)
-    assert write(site_urls.seeds, "local", "shop.example", 9) == [f"https://shop.example/{n}" for n in (4, 3, 2)]
-    write(site_urls.visited, "local", "https://shop.example/9", 9)
-    write(site_urls.visited, "local", "https://other.example/9", 9)
-    assert write(site_urls.forget, 10) == 1
-    assert write(site_urls.forget, 10 + 91 * 86_400_000) == 4
+    monkeypatch.setattr(site_urls, "BEYOND", 2)
+
+    def note(number, **urls):
+        write(lambda conn: site_urls.note(conn, "local", number, **urls))
+
+    for number in range(7):
+        note(number, links=[f"https://shop.example/{number}"])
+    assert write(site_urls.seeds, "local", "shop.example", 9) == [f"https://shop.example/{n}" for n in (4, 3, 2, 1, 0)]
+    assert write(site_urls.forget, 10) == 2
+    note(8, links=["https://shop.example/8"])
+    note(9, visited=["https://shop.example/9", "https://other.example/9"])
+    assert write(site_urls.seeds, "local", "shop.example", 2) == ["https://shop.example/9", "https://shop.example/8"]
+    assert write(site_urls.forget, 10 + 91 * 86_400_000) == 6
 
 
 def test_visits_stay_for_open_runs_and_go_without(write, collect, key):

@@ -5,7 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import select
 
+from nova_mcp.journal.statistics_tables import statistic_hour
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.model import Action, Playbook, ScopeName
 from nova_mcp.knowledge.store import Birth
@@ -271,3 +273,50 @@ def test_however_much_an_entry_is_used_a_drift_of_the_week_stays_in_sight(site, 
     assert replayed(site.db, put.entry_id).level == 1
     site.db.write_sync(promoter.promote, Wish(HERE), NOW + 8 * DAY_MS)
     assert replayed(site.db, put.entry_id).level == site.entry().kept.level
+
+
+# -- successes that are refuted later
+
+MISFIRE = Signals(label="failure", contract="verified_fail")
+REFUTED = Signals(telemetry="refuted", target_stable_id="banner")
+
+
+def contradictions(site):
+    wanted = (statistic_hour.c.name == "tool.contradicted", statistic_hour.c.label == "")
+    return site.db.read_sync(lambda conn: sum(conn.execute(select(statistic_hour.c.count).where(*wanted)).scalars()))
+
+
+def acted(site, *signals):
+    """One act a minute, so that none is taken for a repetition."""
+    for minute, one in enumerate(signals):
+        tool = "nova.telemetry_report" if one is REFUTED else "nova.click_selector"
+        site.call(NOW + minute * 60_000, one, tool_name=tool)
+
+
+@pytest.mark.parametrize(
+    ("signals", "counted"),
+    [
+        ((WORKED, MISFIRE), 1),
+        ((WORKED, REFUTED), 1),
+        ((MISFIRE,), 0),
+        ((REFUTED,), 0),
+        ((SIGHTED, MISFIRE), 0),
+        # The same success is refuted once, whoever says so and however often.
+        ((WORKED, WORKED, MISFIRE, REFUTED, MISFIRE), 1),
+        ((WORKED, FAILED, REFUTED), 1),
+        ((WORKED, MISFIRE, WORKED, MISFIRE), 2),
+        # A failure that nobody proved or reported speaks for itself alone.
+        ((WORKED, FAILED, FAILED), 0),
+    ],
+)
+def test_a_proven_success_that_is_refuted_later_is_counted_once(site, signals, counted):
+    added(site.db, phenomenon())
+    acted(site, *signals)
+    assert contradictions(site) == counted
+
+
+def test_a_revision_in_review_does_not_count_a_refuted_success_twice(site):
+    added(site.db, phenomenon(level=2))
+    added(site.db, phenomenon(revision=2), Birth(slot="pending"))
+    acted(site, WORKED, MISFIRE)
+    assert contradictions(site) == 1

@@ -115,9 +115,7 @@ async def hydrated(tab: "Tab", timeout_ms: int, *, iframes: bool = True) -> Hydr
 async def measure(tab: "Tab", *, iframes: bool = True) -> Measured:
     told = await _ask(tab, "coverageMeasure", {"frames": iframes})
     try:
-        status = told["status"]
-        if tab.http_status is None and isinstance(status, int):
-            tab.http_status = status
+        tab.learn_status(told["status"])
         return Measured(int(told["chars"]), bool(told["whole"]), bool(told["ready"]), tab.http_status)
     except (KeyError, TypeError, ValueError) as error:
         raise ScanFailed from error

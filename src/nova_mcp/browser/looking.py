@@ -58,6 +58,8 @@ async def look(tab: "Tab", request: LookRequest) -> Scan:
     budget = _Budget(anyio.current_time() + LOOK_MS / 1000)
     question: Json = {"visibleOnly": request.visible_only, "within": request.within}
     written = _written(await channel.ask("summary", question, frame_id=request.frame_id))
+    if request.frame_id is None:
+        tab.learn_status(written.get("status"))
     if written.get("gone"):
         raise NotFound("ref.stale", "The element to look inside left the page.", "Call nova.perceive without scope.")
     if written["frames"]:

@@ -187,6 +187,7 @@ async def read_text(tab: "Tab", request: ReadRequest) -> ReadReport:
         )
     if element is None:
         tab.perceived_epoch = tab.page_epoch
+        tab.learn_status(told["status"])
     elif request.locator is not None and len((request.locator.selector or "").encode()) > _TOKEN_SELECTOR:
         (name,) = tab.perception.assign([element], told["url"], tab.page_epoch)
         request = replace(request, locator=Locator(ref=name))

@@ -299,9 +299,9 @@ class Browser:
         return max((tab.last_activity_ms for tab in self.targets if tab.sandbox_id == sandbox_id), default=0)
 
     def idle_since(self) -> int:
-        """Milliseconds since the browser was last needed; 0 while somebody holds a tab or a file is coming in."""
+        """Milliseconds since the browser was last needed; 0 while somebody holds or opens a tab or a file comes in."""
         now = self._ports.clock.now_ms()
-        if self.downloads.running or self.claims.any_live():
+        if self.targets.opening or self.downloads.running or self.claims.any_live():
             return 0
         if any(is_live(tab.lease, now) or tab.lock.held for tab in self.targets):
             return 0

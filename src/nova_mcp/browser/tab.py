@@ -264,6 +264,11 @@ class Tab:
         """The status of a document that has not committed yet; without an open window nobody hears it."""
         self._next_status, self._next_redirects = status, redirects
 
+    def learn_status(self, status: object) -> None:
+        """The status as the document itself was told it, where nobody listened when it came."""
+        if self.http_status is None and isinstance(status, int):
+            self.http_status = status
+
     def note_denied(self, verdict: Denied) -> None:
         """The policy stopped a page; whoever acted on it learns why."""
         for window in self._windows:

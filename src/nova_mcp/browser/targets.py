@@ -98,6 +98,11 @@ class Targets:
         """What the tabs of this server remember of their pages."""
         return {tab.target_id: tab.signs.told() for tab in self._tabs.values()}
 
+    @property
+    def opening(self) -> bool:
+        """Whether a tab is on its way that is not among the others yet."""
+        return bool(self._seats)
+
     # -- finding
 
     async def resolve(self, caller: Caller, target_id: str = ACTIVE, connection: str | None = None) -> Tab:

@@ -11,12 +11,13 @@ from sqlalchemy import Connection
 
 from nova_mcp.cli.options import DataDir, Store, read_settings
 from nova_mcp.cli.sites import SCOPE_HELP, named_site, nothing_known
-from nova_mcp.cli.stored import opened
+from nova_mcp.cli.stored import opened, store_file
 from nova_mcp.cli.terminal import EXIT_FAILED, fail, json_text, note, say, visible
 from nova_mcp.knowledge import store as shelf
 from nova_mcp.knowledge.model import ScopeName
 from nova_mcp.promotion.importing import portable
 from nova_mcp.secrets.store import open_secrets
+from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.tools.knowledge_pack import HEADER, categories_line, entry_line, parsed, read_line
 
@@ -38,17 +39,18 @@ def export(
     """
     wanted = list(dict.fromkeys(named_site(one) for one in scopes or ()))
     settings = read_settings(data_dir, store)
+    place = None if file is None else _place(file, settings)
     packing = _Packing(open_secrets(settings.data_dir).redactor.text)
     with opened(settings) as database:
         for scope in wanted:
             if database.read_sync(shelf.scope_row, scope) is None:
                 nothing_known(scope)
         lines = packing.lines(database, sorted(wanted))
-        if file is None:
+        if place is None:
             for line in lines:
                 say(line)
         else:
-            _write(file, lines)
+            _write(place, lines)
     for left in packing.left_out:
         note(visible(left))
     if file is not None:
@@ -112,6 +114,17 @@ def _bodies(conn: Connection, scopes: list[ScopeName]) -> list[dict[str, Any]]:
             entries.append(categories_line(scope, about.service_categories))
         found += entries
     return found
+
+
+def _place(file: Path, settings: Settings) -> Path:
+    """Where the pack goes, links followed: a new file or in place of a plain one, and of nothing that Nova keeps."""
+    path = Path(os.path.realpath(file))
+    if path.exists() and not path.is_file():
+        fail(f"{file} is no plain file", "name a file, or leave --file out and take the pack from stdout", EXIT_FAILED)
+    kept = [settings.data_dir] if (db := store_file(settings)) is None else [settings.data_dir, db.parent]
+    if path.exists() and any(path.is_relative_to(os.path.realpath(one)) for one in kept):
+        fail(f"{file} is where Nova keeps its own", "name a file elsewhere with --file", EXIT_FAILED)
+    return path
 
 
 def _write(path: Path, lines: Iterator[str]) -> None:

@@ -9,7 +9,7 @@ from nova_mcp.cli.entry_view import entry_json, progress_json, progress_text, sa
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
 from nova_mcp.cli.sites import Site, ids_of, named_entry, named_site, no_entry, nothing_known
 from nova_mcp.cli.stored import opened
-from nova_mcp.cli.terminal import moment, note, print_json, print_table, say
+from nova_mcp.cli.terminal import moment, note, print_json, print_table, say, visible
 from nova_mcp.clock import SystemClock
 from nova_mcp.knowledge.categories import categories_of
 from nova_mcp.knowledge.listing import Listing, SiteBrief, Wanted, listed
@@ -102,7 +102,7 @@ def _site(database: Database, scope: ScopeName, now_ms: int, *, json: bool) -> N
         print_json(_site_json(found, now_ms))
         return
     kinds = f" ({', '.join(categories_of(found.about))})" if categories_of(found.about) else ""
-    say(f"{scope}{kinds}: trust {found.trust}, {len(found.entries)} entries\n")
+    say(visible(f"{scope}{kinds}: trust {found.trust}, {len(found.entries)} entries") + "\n")
     columns = ("id", "type", "level", "progress", "health", "stale", "drift", "revision", "changed")
     print_table(columns, [row for one in found.entries for row in _entry_rows(one, now_ms)])
 

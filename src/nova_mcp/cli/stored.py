@@ -7,10 +7,12 @@ from pathlib import Path
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note
+from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note, visible
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
+
+SHOWN_CHARS = 200
 
 
 def store_file(settings: Settings) -> Path | None:
@@ -42,7 +44,7 @@ def opened(settings: Settings, *, create: bool = False) -> Iterator[Database]:
         fail(f"store: {error}", code=EXIT_CONFIGURATION)
     with database:
         for notice in database.notices:
-            note(f"nova: {notice}")
+            note(f"nova: {visible(notice)}")
         try:
             yield database
         except StoreUnavailable as error:
@@ -51,5 +53,12 @@ def opened(settings: Settings, *, create: bool = False) -> Iterator[Database]:
             fail(
                 f"the store does not hold what a Nova store holds: {error.orig}",
                 "a table was removed or changed from outside; restore a copy",
+                EXIT_FAILED,
+            )
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # Whoever reads a row that another program has written fails in their own way.
+            fail(
+                f"the store holds something that can't be read: {type(error).__name__}: {str(error)[:SHOWN_CHARS]}",
+                "restore a copy; if only Nova has written into it, please report this",
                 EXIT_FAILED,
             )

@@ -57,7 +57,16 @@ def json_text(value: Any, *, line: bool = False) -> str:
     """JSON without anything that steers a terminal."""
     text = json.dumps(value, ensure_ascii=False, indent=None if line else 2, separators=(",", ":") if line else None)
     # Outside strings JSON has line breaks only, so an escape is always right.
-    return text if text.isascii() else "".join(char if _tame(char) else json.dumps(char)[1:-1] for char in text)
+    return "".join(char if _tame(char) else _in_json(char) for char in text) if _wild(text) else text
+
+
+def _wild(text: str) -> bool:
+    # JSON escapes every control character of ASCII but one.
+    return not text.isascii() or "\x7f" in text
+
+
+def _in_json(char: str) -> str:
+    return "\\u007f" if char == "\x7f" else json.dumps(char)[1:-1]
 
 
 def print_json(value: Any, *, line: bool = False) -> None:
@@ -68,7 +77,7 @@ def print_json(value: Any, *, line: bool = False) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
     """A table for people, or tab-separated lines with a heading for everything that is not a terminal."""
     if not on_terminal():
-        say("\t".join(columns))
+        say("\t".join(map(visible, columns)))
         for row in rows:
             say("\t".join(visible(cell) for cell in row))
         return
@@ -77,10 +86,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
 
 def rich_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> Table:
     table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    # Text, not str: a string would be read as markup.
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(Text(visible(column)), overflow="fold")
     for row in rows:
-        # Text, not str: a string would be read as markup.
         table.add_row(*(Text(visible(cell)) for cell in row))
     return table
 

@@ -97,13 +97,15 @@ class Known:
 class Advice:
     """Whether a caller should report what the page shows, with all that is known there.
 
-    `unchanged` where the same hint was given before; `asked` and `words` are who was told what.
+    `unchanged` where the same hint was given before, `visiting` where any was since the tab came to this service;
+    `asked` and `words` are who was told what.
     """
 
     place: Place
     hint: Hint | None
     facts: Mapping[str, Fact]
     unchanged: bool
+    visiting: bool
     asked: tuple[str, str, str]
     words: tuple[object, ...]
     now_ms: int
@@ -217,8 +219,10 @@ class FactKeeper:
         needed = hint(place.service.kind, facts, reported_at, place.page.url_hash, now)
         why = () if needed is None else (needed.keys, needed.first_visit, needed.url_changed)
         asked, words = (*owner, place.scope.target_id), (place.service.key, place.page.url_hash, *why)
-        unchanged = needed is not None and self._told.get(asked) == words
-        return Advice(place, needed, facts, unchanged, asked, words, now)
+        last = self._told.get(asked)
+        unchanged = needed is not None and last == words
+        visiting = last is not None and last[0] == place.service.key
+        return Advice(place, needed, facts, unchanged, visiting, asked, words, now)
 
     def told(self, advice: Advice) -> None:
         """The caller gets this answer: the same hint need not bring the facts again."""

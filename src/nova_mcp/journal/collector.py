@@ -25,7 +25,7 @@ from nova_mcp.journal.evidence import Occasion, PageEvent, Seen, ToolEvent
 from nova_mcp.journal.observing import bare_name, context_host, diagnostic_key_of, observations_of, tool_event_of
 from nova_mcp.journal.rules import promotable
 from nova_mcp.observation.model import ACTING, CallRecord, Link
-from nova_mcp.observation.recorder import Also
+from nova_mcp.observation.recorder import Also, Last
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,15 @@ class Binding(Protocol):
 
 
 class Learner(Protocol):
-    """Draws on observations in the transaction that writes them."""
+    """Draws on observations in the transaction that writes them; says which figures that moves."""
 
-    def __call__(self, conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> None: ...
+    def __call__(self, conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> Tally | None: ...
+
+
+class Counting(Protocol):
+    """Adds the figures of a call itself."""
+
+    def __call__(self, conn: Connection, record: CallRecord, link: Link) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +71,55 @@ class Drawn:
 
     record: CallRecord
     seen: tuple[Seen, ...]
+    tally: Tally
+    principal: str
 
 
 def derive(conn: Connection, record: CallRecord, link: Link, hooks: Hooks = NO_HOOKS) -> None:
     """Everything the journal keeps of a closed call. Rows are touched in one order, so that servers never deadlock."""
-    _hand_on(conn, drawn(conn, record, link, hooks.bind), hooks)
+    _collected(conn, record, link, hooks)(conn)
 
 
-def collecting(hooks: Hooks, count: Also) -> Also:
-    """`derive` and the figures of the call, for one server. What learning touches comes last, behind the figures: what
-    tools write about knowledge comes there too, and whoever took the two the other way round would wait for them."""
+def collecting(hooks: Hooks, count: Counting) -> Also:
+    """`derive` and the figures of the call, for one server.
 
-    def collect(conn: Connection, record: CallRecord, link: Link) -> None:
-        found = drawn(conn, record, link, hooks.bind)
-        count(conn, record, link)
-        _hand_on(conn, found, hooks)
+    Figures come last, behind whatever else the transaction writes: servers that count in the same place meet in them
+    whatever they do, and tools write about knowledge before their call is on record, others after it.
+    """
+
+    def collect(conn: Connection, record: CallRecord, link: Link) -> Last:
+        figures = _collected(conn, record, link, hooks)
+
+        def last(conn: Connection) -> None:
+            figures(conn)
+            count(conn, record, link)
+
+        return last
 
     return collect
 
 
-def _hand_on(conn: Connection, found: Drawn | None, hooks: Hooks) -> None:
-    if found is not None:
-        for learn in hooks.learn:
-            learn(conn, found.record, found.seen)
+def _collected(conn: Connection, record: CallRecord, link: Link, hooks: Hooks) -> Last:
+    found = drawn(conn, record, link, hooks.bind)
+    if found is None:
+        return _no_figures
+    tally = found.tally
+    for learn in hooks.learn:
+        tally += learn(conn, found.record, found.seen) or _NOTHING
+
+    def figures(conn: Connection) -> None:
+        if tally != _NOTHING:
+            bump(conn, link.server_id, tally, principal=found.principal)
+
+    return figures
+
+
+def _no_figures(conn: Connection) -> None:
+    return None
 
 
 def drawn(conn: Connection, record: CallRecord, link: Link, bind: Binding | None = None) -> Drawn | None:
-    """Write down what a call showed; nothing when it was not carried out on a page."""
+    """Write down what a call showed, its figures apart; nothing when it was not carried out on a page."""
     if record.kind == "intent":
         return None
     record = _attributed(conn, record, bind)
@@ -109,9 +137,7 @@ def drawn(conn: Connection, record: CallRecord, link: Link, bind: Binding | None
     tally = counted(_moved(conn, record, event, page_event), event.created_at_ms)
     if fresh:
         tally += of_observations(event.created_at_ms, fresh)
-    if tally != _NOTHING:
-        bump(conn, link.server_id, tally, principal=event.principal)
-    return Drawn(record, seen)
+    return Drawn(record, seen, tally, event.principal)
 
 
 def _attributed(conn: Connection, record: CallRecord, bind: Binding | None) -> CallRecord:

@@ -143,8 +143,6 @@ def of_call(record: CallRecord) -> Tally:
         name, succeeded = runtime
         hours |= _runtime_figures(record, name, hour, succeeded=succeeded)
         latencies[(f"tool.{name}", hour, bucket_of(record.duration_ms))] = 1
-    if record.signals.telemetry == "refuted":
-        hours[(CONTRADICTED, hour, "")] = (1, 0)
     return Tally(hours, latencies, {(EVENT, ""): 1})
 
 
@@ -200,9 +198,9 @@ def _runtime_figures(
     return moved | {(f"tool.{name}.{kind}", hour, label(text)): figures for kind, text in labels.items() if text}
 
 
-def of_contradiction(at_ms: int) -> Tally:
-    """A success that was verified and has been refuted since."""
-    return Tally({(CONTRADICTED, hour_of(at_ms), ""): (1, 0)})
+def of_contradiction(at_ms: int, count: int = 1) -> Tally:
+    """Successes that were verified and have been refuted since."""
+    return Tally({(CONTRADICTED, hour_of(at_ms), ""): (count, 0)})
 
 
 # -- candidates, decisions, jobs -------------------------------------------------------------------------------------

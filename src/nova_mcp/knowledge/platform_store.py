@@ -14,6 +14,7 @@ from nova_mcp.knowledge.scribe import Scribe
 from nova_mcp.knowledge.store import Birth
 from nova_mcp.knowledge.tables import knowledge_platform, platform_alias, platform_seen
 from nova_mcp.storage.prepared import Prepared
+from nova_mcp.storage.savepoints import savepoint
 
 Version = tuple[int, int, int]
 
@@ -42,7 +43,7 @@ _TAKE: Final = Prepared(
 
 def seed(conn: Connection, wish: Platform, now_ms: int) -> Seeded | Problem:
     """Add to a platform; an alias that two writers want goes to the one who was first."""
-    with conn.begin_nested() as point:
+    with savepoint(conn) as point:
         done = _seed(conn, wish, now_ms)
         if isinstance(done, Problem):
             point.rollback()

@@ -27,6 +27,7 @@ from nova_mcp.knowledge.writing import (
     upserted,
     wished_content,
 )
+from nova_mcp.storage.savepoints import savepoint
 
 T = TypeVar("T")
 Kept = Phenomenon | DomainHint
@@ -54,7 +55,7 @@ Unwritten = Refused | Conflict | Missing
 
 def whole(conn: Connection, write: Callable[[], T]) -> T:
     """What was refused leaves the store as it was, the scope's row included."""
-    with conn.begin_nested() as point:
+    with savepoint(conn) as point:
         done = write()
         if isinstance(done, Refused | Conflict | Missing):
             point.rollback()

@@ -13,6 +13,8 @@ EvidenceMode = Literal["require_observed", "require_strong"]
 
 STRONG_DWELL_MS: Final = 1_000
 TOP_EXCEPTIONS: Final = 10
+# Why a grade is only weak; what is farther from proof stands first.
+WEAKNESS: Final = ("no_read", "agent_scripted", "error_page", "dwell_too_short", "locator_weak_only")
 # Calls that show an agent what a page says; `search_text` counts with a hit, `perceive` beyond a glance.
 _READING: Final = frozenset({"nova.read_text", "nova.extract_table", "nova.coverage_scan"})
 
@@ -57,10 +59,17 @@ def grade(locator: LocatorKind | None, windows: Sequence[SeenWindow], *, ledger_
 
 
 def _weakness(windows: Sequence[SeenWindow]) -> str:
-    believable = [seen for seen in windows if not seen.error_page and not seen.agent_scripted]
-    if not believable:
-        return "error_page" if any(seen.error_page for seen in windows) else "agent_scripted"
-    return "dwell_too_short" if any(seen.window.reads for seen in believable) else "no_read"
+    """The reason nearest to proof. Coming to a page is the least: who goes on to read it where it can't be believed is
+    told that, and not that it was not read."""
+    return max((_lacks(seen) for seen in windows), key=WEAKNESS.index)
+
+
+def _lacks(seen: SeenWindow) -> str:
+    if seen.error_page:
+        return "error_page"
+    if seen.agent_scripted:
+        return "agent_scripted"
+    return "dwell_too_short" if seen.window.reads else "no_read"
 
 
 @dataclass(frozen=True, slots=True)

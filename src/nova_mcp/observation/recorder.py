@@ -17,7 +17,9 @@ from nova_mcp.processes import living, started_ms
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 
-Also = Callable[[Connection, CallRecord, Link], None]
+# What has to wait until everything else of the transaction is written: rows that every call of every server touches.
+Last = Callable[[Connection], None]
+Also = Callable[[Connection, CallRecord, Link], Last | None]
 # Decides in the record's own transaction what the call came to; the record it returns is the one that is written.
 Decide = Callable[[Connection, CallRecord], CallRecord]
 
@@ -92,23 +94,27 @@ class Recorder:
             store.hold_chain(conn, record.caller.server_id)
             record = decide(conn, record)
         link = store.append_call(conn, record)
-        for derive in also:
-            derive(conn, record, link)
+        last = [derive(conn, record, link) for derive in also]
+        _finish(conn, last)
         self._ports.faults.hit("ledger.before_commit")
         return link
 
     def _recover(self, conn: Connection, alive: Callable[[ServerRow], bool]) -> list[StoredCall]:
         now_ms = self._ports.clock.now_ms()
         closed = store.recover(conn, now_ms, self._server_id, alive, self._ports.ids.call_id)
-        for call in closed:
-            for derive in self._also:
-                if call.record is not None:
-                    derive(conn, call.record, call.link)
+        found = [(call.record, call.link) for call in closed if call.record is not None]
+        _finish(conn, [derive(conn, record, link) for record, link in found for derive in self._also])
         self._ports.faults.hit("ledger.before_commit")
         return closed
 
     def _seems_alive(self, server: ServerRow) -> bool:
         return process_alive(server, self._ports.clock.now_ms(), host_identity())
+
+
+def _finish(conn: Connection, last: Sequence[Last | None]) -> None:
+    for step in last:
+        if step is not None:
+            step(conn)
 
 
 def host_identity() -> str:

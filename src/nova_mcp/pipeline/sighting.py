@@ -1,6 +1,5 @@
 """Where a call ended, as the host knows it: for what is derived from its record, kept in no record itself."""
 
-from nova_mcp.browser.guard import ERROR_PAGE
 from nova_mcp.browser.tab import Tab
 from nova_mcp.observation.model import PageState
 from nova_mcp.observation.sights import Sight
@@ -25,13 +24,17 @@ def sight_of(tab: Tab | None, before: PageState, began_on: str | None, redactor:
         url_hash=url_hash(url),
         path_hash=path_hash(url),
         http_status=None if left else tab.http_status,
-        error_page=not left and (is_error(tab.http_status) or tab.page.url.startswith(ERROR_PAGE)),
+        error_page=not left and is_error(tab.http_status),
         agent_scripted=tab.scripted_epoch == tab.page_epoch,
-        steady=not left and before.page_epoch == tab.page_epoch and began_on == tab.url,
+        steady=not left and before.page_epoch == tab.page_epoch and _same(began_on, tab.url, url),
         redirected=() if left else _redirected(tab.redirects, url),
         life=tab.signs.told(),
         keepable=redactor.text(url) == url,
     )
+
+
+def _same(began_on: str | None, ended_on: str, url: str) -> bool:
+    return began_on == ended_on or (began_on is not None and normalize_url(began_on) == url)
 
 
 def _redirected(chain: tuple[str, ...], url: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from nova_mcp.journal.collector import Bound, Hooks
+from nova_mcp.journal.counting import Tally, of_contradiction
 from nova_mcp.journal.evidence import Seen
 from nova_mcp.journal.observing import page_of
 from nova_mcp.knowledge import store
@@ -14,7 +15,7 @@ from nova_mcp.knowledge.routes import any_covers, route_of
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import CallRecord
 from nova_mcp.promotion import cluster_store, event_store, steps_store, track_store
-from nova_mcp.promotion.counting import counts_for, mark_of
+from nova_mcp.promotion.counting import contradicts, counts_for, mark_of, refutes
 from nova_mcp.promotion.folding import Observed, observed
 from nova_mcp.promotion.model import Lower, Mark
 from nova_mcp.promotion.standing import entry_of, with_entry
@@ -40,23 +41,35 @@ def bind(conn: Connection, record: CallRecord, host: str) -> Bound | None:
     return None
 
 
-def learn(conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> None:
-    """Everything that learning draws from the observations of one call."""
+def learn(conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> Tally | None:
+    """Everything that learning draws from the observations of one call; figures move where one refutes a success."""
     told: dict[str, list[Seen]] = {}
     for one in seen:
         if one.observation.target_stable_id is not None:
             told.setdefault(one.observation.target_stable_id, []).append(one)
     if not told:
-        return
+        return None
     event = seen[0].occasion.event
     scope = ScopeName(seen[0].occasion.host)
     store.touch_scope(conn, scope, event.created_at_ms, visible=False)
+    refuted = 0
     for stable_id in sorted(told):
+        contradicted = False
         found = store.find(conn, scope, stable_id, lock=True)
         for shelved in found:
             about = [one for one in told[stable_id] if shelved in spoken_of(found, one.observation.selector_norm)]
             if about:
-                witnessed(conn, shelved, [weighed(shelved.kept, mark_of(one), event.tool_name) for one in about])
+                marks = [weighed(shelved.kept, mark_of(one), event.tool_name) for one in about]
+                contradicted |= _contradicted(conn, shelved, marks)
+                witnessed(conn, shelved, marks)
+        refuted += contradicted
+    return of_contradiction(event.created_at_ms, refuted) if refuted else None
+
+
+def _contradicted(conn: Connection, shelved: Shelved, marks: Sequence[Mark]) -> bool:
+    """Asked before the marks are on record; what speaks so strongly is rare enough for a look at the history."""
+    against = next((one for one in marks if refutes(one)), None)
+    return against is not None and contradicts(steps_store.marks(conn, shelved.entry_id, against.at_ms), against)
 
 
 def spoken_of(found: Sequence[Shelved], selector: str | None) -> Sequence[Shelved]:

@@ -1,6 +1,6 @@
 """What the marks of an entry come to: successes, failures, sessions, drift, and failures in a row; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -68,6 +68,25 @@ def is_drift(mark: Mark) -> bool:
 
 def is_hard_drift(mark: Mark) -> bool:
     return is_drift(mark) and mark.severity == 2
+
+
+def refutes(mark: Mark) -> bool:
+    """Whether a mark speaks against more than itself: a use that was proven wrong, or a failure that an agent came back
+    to report and could show."""
+    return is_failure(mark) and (mark.severe or mark.source == "report")
+
+
+def contradicts(before: Iterable[Mark], mark: Mark) -> bool:
+    """Whether a mark refutes a success that was proven and that nothing has refuted yet, given the marks before it."""
+    if not refutes(mark):
+        return False
+    proven = False
+    for one in before:
+        if refutes(one):
+            proven = False
+        elif is_success(one) and one.kind != "telemetry_confirmed":
+            proven = True
+    return proven
 
 
 # -- windows

@@ -14,6 +14,7 @@ from nova_mcp.knowledge.store import Birth, Shelved
 from nova_mcp.knowledge.writer import Writer, categorized, whole
 from nova_mcp.knowledge.writing import Refused, Upsert, Written, same_words, wished_content
 from nova_mcp.promotion import steps_store
+from nova_mcp.storage.savepoints import savepoint
 
 # `kept` is what stays as it is here, although the pack says something else.
 Came = Literal["created", "updated", "unchanged", "kept", "refused"]
@@ -69,7 +70,7 @@ def name_of(packed: Packed) -> str:
 
 def take_in(conn: Connection, scope: ScopeName, packed: Sequence[Packed], intake: Intake) -> tuple[Taken, ...]:
     """Everything that a pack holds of one site, in its order; doing it again changes nothing."""
-    with conn.begin_nested() as point:
+    with savepoint(conn) as point:
         done = tuple(_taken_in(conn, scope, one, intake) for one in packed)
         if intake.dry_run:
             point.rollback()

@@ -15,6 +15,7 @@ from nova_mcp.promotion.folding import Reviewed, reviewed
 from nova_mcp.promotion.gates import event_of, review, worth_logging
 from nova_mcp.promotion.model import Hold, Lower, Mark, Promote, Reject, TransitionKind, Verdict
 from nova_mcp.promotion.standing import entry_of, with_entry
+from nova_mcp.storage.savepoints import savepoint
 
 Skip = Literal["dry_run", "not_approved", "write_failed"]
 _ERROR_CHARS: Final = 200
@@ -125,7 +126,7 @@ def _promoted(conn: Connection, name: str, found: Sequence[Shelved], wish: Wish,
         return Decision(name, verdict, "not_approved")
     try:
         # One entry that can't be written does not keep the others from it.
-        with conn.begin_nested():
+        with savepoint(conn):
             if isinstance(verdict, Hold):
                 _note(conn, judged, verdict, now_ms)
                 return Decision(name, verdict, "not_approved")

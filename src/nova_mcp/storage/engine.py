@@ -114,6 +114,9 @@ class _HeldSession:
                 self._conn = self._engine.connect()
             with self._conn.begin():
                 return fn(self._conn, *args, **kwargs)
+        except StoreUnavailable:
+            self.close()
+            raise
         except (DBAPIError, sqlite3.Error) as error:
             translated = unavailable(error)
             if translated is None:

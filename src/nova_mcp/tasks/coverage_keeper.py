@@ -1,4 +1,4 @@
-"""What tools ask about runs over pages before they look at one."""
+"""What tools ask about runs while a call is made."""
 
 from sqlalchemy import Connection
 

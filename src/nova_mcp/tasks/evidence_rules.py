@@ -4,12 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, cast
 
-from nova_mcp.observation.grades import Grade, GradeName, LocatorKind, SeenWindow, grade
+from nova_mcp.observation.grades import WEAKNESS, Grade, GradeName, LocatorKind, SeenWindow, grade
 from nova_mcp.tasks.locators import LocatorType
 
 NO_MATCH: Final = "no_matching_observation"
-# What is weaker proof stands first; a reason that is not listed counts as the weakest.
-_WEAKNESS: Final = ("agent_scripted", "error_page", "no_read", "dwell_too_short", "locator_weak_only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ def strength(found: Grade) -> int:
     if found.name == "strong":
         return 100
     if found.name == "weak":
-        return 10 + (_WEAKNESS.index(found.reason_code) if found.reason_code in _WEAKNESS else 0)
+        return 10 + (WEAKNESS.index(found.reason_code) if found.reason_code in WEAKNESS else 0)
     return 0
 
 

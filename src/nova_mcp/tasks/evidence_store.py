@@ -32,6 +32,8 @@ class Run:
     coverage_mode: str
     unit_kind: str
     hinted: bool = False
+    target_host: str | None = None
+    last_activity_ms: int = 0
 
     @property
     def counts_urls(self) -> bool:
@@ -75,14 +77,20 @@ _RUNS = Prepared(
         task_instance.c.task_kind,
         task_instance.c.coverage_mode,
         task_instance.c.unit_kind,
+        task_instance.c.target_host,
+        task_instance.c.last_activity_at_ms,
     )
     .join(task_instance, task_instance.c.instance_id == task_instance_member.c.instance_id)
     .where(
         task_instance_member.c.principal == bindparam("owner_principal"),
         task_instance_member.c.agent_id == bindparam("owner_agent"),
         task_instance_member.c.ended_at_ms.is_(None),
+        # Asked of the row that is held as well: a run that ended while this waited for it is left alone.
+        task_instance.c.ended_at_ms.is_(None),
     )
     .order_by(task_instance_member.c.instance_id)
+    # Whoever touches units holds their run first: a report and a visit that meet must not wait for each other.
+    .with_for_update(of=task_instance)
 )
 _UNIT: Final = (
     task_unit.c.instance_id,
@@ -101,6 +109,30 @@ _UNIT: Final = (
     task_unit.c.covered_by_scan_id,
 )
 
+_ITS_KEY: Final = (task_unit.c.instance_id == bindparam("instance"), task_unit.c.unit_key == bindparam("key"))
+# Asked for without an order, which would make a large run be read from end to end.
+_KEYS = Prepared(
+    select(task_unit.c.unit_key).where(
+        task_unit.c.instance_id == bindparam("instance"), task_unit.c.locator_hash == bindparam("hash")
+    )
+)
+_ONE = Prepared(select(*_UNIT).where(*_ITS_KEY).with_for_update())
+_RAISE = Prepared(
+    update(task_unit)
+    .where(*_ITS_KEY)
+    .values(
+        grade=bindparam("grade"),
+        grade_reason=bindparam("reason"),
+        observed_count=bindparam("observed"),
+        best_reads=bindparam("reads"),
+        best_dwell_ms=bindparam("dwell"),
+        best_ended_at_ms=bindparam("ended"),
+        covered_by_observation_id=bindparam("covered"),
+        covered_by_scan_id=bindparam("scan"),
+        updated_at_ms=bindparam("now"),
+    )
+)
+
 
 # -- whose evidence counts
 
@@ -108,7 +140,10 @@ _UNIT: Final = (
 def open_runs(conn: Connection, owner: Owner) -> list[Run]:
     """The runs that an agent's calls belong to; one indexed lookup, which for most agents finds nothing."""
     rows = _RUNS.run(conn, {"owner_principal": owner[0], "owner_agent": owner[1]}).fetchall()
-    return [Run(row[0], owner, row[1] - BEFORE_JOINING_MS, row[3], row[4], row[5], row[2] is not None) for row in rows]
+    return [
+        Run(row[0], owner, row[1] - BEFORE_JOINING_MS, row[3], row[4], row[5], row[2] is not None, row[6], row[7])
+        for row in rows
+    ]
 
 
 def _members(conn: Connection, instance_id: str) -> list[Run]:
@@ -204,13 +239,22 @@ def apply(
         return []
     touched: list[Unit] = []
     by_id = {run.instance_id: run for run in runs}
-    for some in chunks(hashes):
-        wanted = (task_unit.c.instance_id.in_(sorted(by_id)), task_unit.c.locator_hash.in_(some))
-        for unit in _units(conn, *wanted):
-            counted = 1 if unit.locator_hash in observed else 0
-            touched.append(_credited(unit, by_id[unit.instance_id], found, counted))
+    for instance_id, key in _spoken_of(conn, sorted(by_id), hashes):
+        unit = _unit(_ONE.run(conn, {"instance": instance_id, "key": key}).fetchone())
+        counted = 1 if unit.locator_hash in observed else 0
+        touched.append(_credited(unit, by_id[instance_id], found, counted))
     _save(conn, touched, now_ms)
     return touched
+
+
+def _spoken_of(conn: Connection, instance_ids: Sequence[str], hashes: Collection[str]) -> list[tuple[str, str]]:
+    """Runs and keys of units, in the order in which their rows are taken."""
+    found: set[tuple[str, str]] = set()
+    for instance_id in instance_ids:
+        for digest in hashes:
+            rows = _KEYS.run(conn, {"instance": instance_id, "hash": digest}).fetchall()
+            found.update((instance_id, row[0]) for row in rows)
+    return sorted(found)
 
 
 def _hashes(found: Findings) -> set[str]:
@@ -271,45 +315,34 @@ def _units(conn: Connection, *where: Any) -> list[Unit]:
     """Held until the commit: two servers that raise one unit must not undo each other."""
     wanted = select(*_UNIT).where(task_unit.c.locator_hash.is_not(None), *where)
     rows = conn.execute(wanted.order_by(task_unit.c.instance_id, task_unit.c.unit_key).with_for_update())
-    return [
-        Unit(
-            row.instance_id,
-            row.unit_key,
-            row.url,
-            cast(LocatorType, row.locator_type),
-            row.locator_hash,
-            row.status,
-            UnitEvidence(
-                stored_grade(row.grade, row.grade_reason),
-                row.observed_count,
-                row.best_reads,
-                row.best_dwell_ms,
-                row.best_ended_at_ms,
-            ),
-            row.covered_by_observation_id,
-            row.covered_by_scan_id,
-        )
-        for row in rows
-    ]
+    return [_unit(row) for row in rows]
+
+
+def _unit(row: Any) -> Unit:
+    """In the order of the columns."""
+    instance_id, key, url, locator_type, digest, status, name, reason, observed, reads, dwell, ended, by, scan = row
+    evidence = UnitEvidence(stored_grade(name, reason), observed, reads, dwell, ended)
+    return Unit(instance_id, key, url, cast(LocatorType, locator_type), digest, status, evidence, by, scan)
 
 
 def _save(conn: Connection, units: Iterable[Unit], now_ms: int) -> None:
     for unit in sorted(units, key=lambda unit: (unit.instance_id, unit.unit_key)):
         evidence = unit.evidence
-        conn.execute(
-            update(task_unit)
-            .where(task_unit.c.instance_id == unit.instance_id, task_unit.c.unit_key == unit.unit_key)
-            .values(
-                grade=evidence.grade.name,
-                grade_reason=evidence.grade.reason_code,
-                observed_count=evidence.observed,
-                best_reads=evidence.reads,
-                best_dwell_ms=evidence.dwell_ms,
-                best_ended_at_ms=evidence.ended_at_ms,
-                covered_by_observation_id=unit.covered_by,
-                covered_by_scan_id=unit.covered_scan,
-                updated_at_ms=now_ms,
-            )
+        _RAISE.run(
+            conn,
+            {
+                "instance": unit.instance_id,
+                "key": unit.unit_key,
+                "grade": evidence.grade.name,
+                "reason": evidence.grade.reason_code,
+                "observed": evidence.observed,
+                "reads": evidence.reads,
+                "dwell": evidence.dwell_ms,
+                "ended": evidence.ended_at_ms,
+                "covered": unit.covered_by,
+                "scan": unit.covered_scan,
+                "now": now_ms,
+            },
         )
 
 

@@ -10,7 +10,7 @@ from nova_mcp.tasks.answers import Proof, proof_of
 from nova_mcp.tasks.completion import Reason, Standing, StepResult, evaluate_completion
 from nova_mcp.tasks.deciding import Wrong
 from nova_mcp.tasks.not_found import no_run
-from nova_mcp.tasks.run_store import Event, Member, Run, members, run_of
+from nova_mcp.tasks.run_store import Event, Member, Run, held_run, members
 from nova_mcp.tasks.run_views import UnitFilter, UnitRow
 from nova_mcp.tasks.runs import Occasion, Reported, Runs, unknown_steps
 
@@ -56,7 +56,8 @@ class Verified:
 
 
 def look(conn: Connection, runs: Runs, at: Occasion, instance_id: str, wanted: Wanted) -> RunView | Wrong:
-    run = run_of(conn, at.owner[0], instance_id)
+    # Held, because counting visits up to now may raise its units.
+    run = held_run(conn, at.owner[0], instance_id)
     if run is None:
         return Wrong(no_run(instance_id))
     now = runs.standing(conn, run, at)
@@ -70,7 +71,8 @@ def look(conn: Connection, runs: Runs, at: Occasion, instance_id: str, wanted: W
 
 
 def verify(conn: Connection, runs: Runs, at: Occasion, instance_id: str, reported: Reported) -> Verified | Wrong:
-    run = run_of(conn, at.owner[0], instance_id)
+    # Held, because counting visits up to now may raise its units.
+    run = held_run(conn, at.owner[0], instance_id)
     if run is None:
         return Wrong(no_run(instance_id))
     if (unknown := unknown_steps(run, reported)) is not None:

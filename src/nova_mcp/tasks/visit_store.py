@@ -72,6 +72,12 @@ _TOUCH = Prepared(
         "ON CONFLICT (principal, agent_id, selector_hash) DO UPDATE SET last_at_ms = excluded.last_at_ms"
     )
 )
+_LEADS_TO = Prepared(
+    sql(
+        "SELECT from_hash, to_hash, last_at_ms FROM redirect_seen "
+        "WHERE principal = :principal AND agent_id = :agent_id AND to_hash = :to_hash AND last_at_ms >= :since"
+    )
+)
 _REDIRECT = sql(
     "INSERT INTO redirect_seen (principal, agent_id, from_hash, to_hash, last_at_ms) "
     "VALUES (:principal, :agent_id, :from_hash, :to_hash, :at_ms) "
@@ -188,22 +194,22 @@ class Redirect:
 
 def leads_to(conn: Connection, owner: Owner, to_hashes: Collection[str], since_ms: int) -> list[Redirect]:
     """Redirects of an agent that end on one of some pages."""
-    return _redirects(conn, owner, redirect_seen.c.to_hash, to_hashes, since_ms)
+    found: list[Redirect] = []
+    for digest in sorted(to_hashes):
+        asked = {"principal": owner[0], "agent_id": owner[1], "to_hash": digest, "since": since_ms}
+        found.extend(Redirect(*row) for row in _LEADS_TO.run(conn, asked).fetchall())
+    return found
 
 
 def led_from(conn: Connection, owner: Owner, from_hashes: Collection[str], since_ms: int) -> list[Redirect]:
     """Redirects of an agent that begin on one of some addresses."""
-    return _redirects(conn, owner, redirect_seen.c.from_hash, from_hashes, since_ms)
-
-
-def _redirects(conn: Connection, owner: Owner, column: Any, hashes: Collection[str], since_ms: int) -> list[Redirect]:
     found: list[Redirect] = []
-    for some in chunks(hashes):
+    for some in chunks(from_hashes):
         wanted = select(redirect_seen.c.from_hash, redirect_seen.c.to_hash, redirect_seen.c.last_at_ms).where(
             redirect_seen.c.principal == owner[0],
             redirect_seen.c.agent_id == owner[1],
             redirect_seen.c.last_at_ms >= since_ms,
-            column.in_(some),
+            redirect_seen.c.from_hash.in_(some),
         )
         found.extend(Redirect(*row) for row in conn.execute(wanted))
     return found

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from nova_mcp.browser.knowledge_look import signals
-from nova_mcp.errors import NotFound, NovaError, Precondition
+from nova_mcp.errors import NovaError, Precondition
 from nova_mcp.knowledge.applying import DEFAULT_STEPS, NotApplied, Plan, Wish, plan
 from nova_mcp.knowledge.drift import after_sighting, moved
 from nova_mcp.knowledge.fingerprints import match
@@ -33,9 +33,10 @@ from nova_mcp.tools.applying_answer import (
 from nova_mcp.tools.applying_proof import Proof, window_ms
 from nova_mcp.tools.applying_steps import Declined, Guards, Inputs, NotThisElement, Running, StepsOf, refuse_killed
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.groups import PRINTABLE, ContractParams
+from nova_mcp.tools.groups import ContractParams
 from nova_mcp.tools.guarding import CallGuard
-from nova_mcp.tools.scopes import scope_on
+from nova_mcp.tools.knowledge_params import EntryId, SiteText
+from nova_mcp.tools.scopes import scope_on, unknown_entry, unknown_scope
 from nova_mcp.tools.spec import TargetParams, tool
 
 BUNDLES: Final = ("pks_learning",)
@@ -46,8 +47,8 @@ ValueName = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class ApplyParams(TargetParams, ContractParams):
-    scope: str | None = Field(None, max_length=2048, pattern=PRINTABLE, description="host or URL; the tab's own")
-    phenomenon_id: str = Field(min_length=1, max_length=128, pattern=PRINTABLE)
+    scope: SiteText | None = Field(None, description="host or URL; the tab's own")
+    phenomenon_id: EntryId
     values: dict[ValueName, Value] = Field(
         default_factory=dict, max_length=MOST_VALUES, description="for inputs that you supply, by name"
     )
@@ -102,12 +103,8 @@ async def _entry(ctx: ToolContext, p: ApplyParams, scope: ScopeName) -> Shelved:
     if found is not None:
         return found
     if not known.shelved:
-        raise NotFound("pks.scope_not_found", f"Nothing is known of {scope}.", "nova.pks_list names the known sites.")
-    raise NotFound(
-        "pks.phenomenon_not_found",
-        f'{scope} has no entry "{p.phenomenon_id[:128]}".',
-        "nova.pks_get lists the entries of a site.",
-    )
+        raise unknown_scope(scope)
+    raise unknown_entry(scope, p.phenomenon_id, [one.stable_id for one in known.phenomena])
 
 
 async def _sighted(ctx: ToolContext, shelved: Shelved) -> Sight:

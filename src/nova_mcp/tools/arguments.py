@@ -1,8 +1,9 @@
 """From raw JSON to typed arguments, with messages that say what was wrong and what is allowed."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -16,13 +17,17 @@ P = TypeVar("P", bound=Params)
 
 SHOWN_PROBLEMS = 3
 SHOWN_CHARS = 80
+# Far more than any tool asks for, a call in a call with a contract in it included.
+MAX_DEPTH = 32
 
 
 def parse_arguments(params: type[P], arguments: Mapping[str, Json]) -> P:
     """Validate strictly; `_meta` is the protocol's and always welcome."""
     given = {key: value for key, value in arguments.items() if key != "_meta"}
+    if deeper_than(given, MAX_DEPTH):
+        raise _too_deep()
     try:
-        return params.model_validate(given)
+        parsed = params.model_validate(given)
     except ValidationError as error:
         problems = error.errors(include_url=False)
         told = "; ".join(_sentence(params, problem) for problem in problems[:SHOWN_PROBLEMS])
@@ -35,7 +40,40 @@ def parse_arguments(params: type[P], arguments: Mapping[str, Json]) -> P:
             details={"argument": first[:SHOWN_CHARS]} if first else {},
         ) from None
     except RecursionError:
-        raise InvalidParams("invalid_params", "arguments are nested too deeply", "Send flatter JSON.") from None
+        raise _too_deep() from None
+    if _beyond_numbers(given):
+        # Where a field says nothing about numbers: 1e999 is JSON to read, and nothing that could ever be answered.
+        raise InvalidParams("invalid_params", "a number is too large to be kept", "Nothing ran. Send it as a text.")
+    return parsed
+
+
+def _beyond_numbers(given: object) -> bool:
+    layer: list[object] = [given]
+    while layer:
+        if any(isinstance(one, float) and not isfinite(one) for one in layer):
+            return True
+        layer = [inner for one in layer for inner in _inside(one)]
+    return False
+
+
+def _too_deep() -> InvalidParams:
+    return InvalidParams("invalid_params", "arguments are nested too deeply", "Nothing ran. Send flatter JSON.")
+
+
+def deeper_than(value: object, levels: int) -> bool:
+    """Whether arrays and objects stand in each other more often than that; whatever the depth, without recursion."""
+    layer: list[object] = [value]
+    for _ in range(levels):
+        layer = [inner for one in layer for inner in _inside(one)]
+        if not layer:
+            return False
+    return any(isinstance(one, Mapping | list) for one in layer)
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def kept_arguments(params: type[Params], arguments: Mapping[str, Json]) -> Mapping[str, Json]:

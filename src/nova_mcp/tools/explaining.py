@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, model_validator
 
-from nova_mcp.errors import Fix, NotFound
 from nova_mcp.knowledge.fingerprints import Match
 from nova_mcp.knowledge.model import Level, SignalKind
 from nova_mcp.promotion.keeper import Explained, Unknown
@@ -14,8 +13,9 @@ from nova_mcp.promotion.standing import entry_of
 from nova_mcp.promotion.wording import number
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE
-from nova_mcp.tools.promoting import EntryId, GatePart, ScopeText
-from nova_mcp.tools.scopes import parsed_scope
+from nova_mcp.tools.knowledge_params import EntryId, ScopeText
+from nova_mcp.tools.promoting import GatePart
+from nova_mcp.tools.scopes import parsed_scope, unknown_entry, unknown_scope
 from nova_mcp.tools.spec import AgentParams, Part, Result, tool
 
 MAX_SIGNALS: Final = 64
@@ -97,19 +97,9 @@ async def explain(ctx: ToolContext, p: ExplainParams) -> ExplainResult:
     scope = parsed_scope(p.scope)
     match await ctx.learning.promotion.explain(scope, p.stable_id, p.observed_signals):
         case Unknown(scope_known=False):
-            raise NotFound(
-                "pks.scope_not_found",
-                f"Nothing is known of {scope}.",
-                "nova.pks_list shows the sites that something is known of.",
-                fix=Fix("nova.pks_list", {}),
-            )
+            raise unknown_scope(scope)
         case Unknown():
-            raise NotFound(
-                "pks.phenomenon_not_found",
-                f"{scope} has no entry with that id.",
-                "nova.pks_get lists its entries.",
-                fix=Fix("nova.pks_get", {"scope": scope}),
-            )
+            raise unknown_entry(scope, p.stable_id)
         case Explained() as told:
             return explained(told)
 

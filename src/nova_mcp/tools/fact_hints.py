@@ -125,7 +125,9 @@ def _part(advice: Advice, needed: Hint, facts: dict[str, HintFact]) -> OkHints:
 
 
 def _line(advice: Advice, needed: Hint) -> str:
-    why = [word for word, so in (("first visit", needed.first_visit), ("url changed", needed.url_changed)) if so]
+    # The field says on every page that something was never reported; who reads along has to be told of a visit once.
+    reasons = (("first visit", needed.first_visit and not advice.visiting), ("url changed", needed.url_changed))
+    why = [word for word, so in reasons if so]
     reason = f" ({', '.join(why)})" if why else ""
     told = () if advice.unchanged else [one for one in _ranked(advice) if one.key in needed.keys]
     known = "".join(f" {one.key}={_readable(one)}" for one in told)

@@ -10,6 +10,7 @@ from nova_mcp.promotion.generator import Generation
 from nova_mcp.promotion.model import Opportunity, OpportunityKind
 from nova_mcp.promotion.proposals import Proposal, ProposalKind
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.knowledge_params import SiteText
 from nova_mcp.tools.knowledge_place import decided, open_place, still_there
 from nova_mcp.tools.scopes import parsed_scope
 from nova_mcp.tools.spec import AgentParams, Part, Result, tool
@@ -25,7 +26,7 @@ _BUNDLES: Final = ("pks_learning",)
 
 
 class SuggestParams(AgentParams):
-    scope: str = Field(EVERYWHERE, min_length=1, max_length=2048, description="host; * for every site")
+    scope: SiteText = Field(EVERYWHERE, description="host; * for every site")
     limit: int = Field(5, ge=1, le=MOST)
 
 
@@ -95,7 +96,7 @@ def _opportunity(one: Opportunity) -> OpportunityPart:
 
 
 class GenerateParams(AgentParams):
-    scope: str = Field(max_length=2048, description="host that is open in one of your tabs")
+    scope: SiteText = Field(description="host that is open in one of your tabs")
     limit: int = Field(5, ge=1, le=MOST)
 
 

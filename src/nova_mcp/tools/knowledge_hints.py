@@ -64,7 +64,7 @@ async def pks_upsert_hint(ctx: ToolContext, p: HintToolParams) -> HintResult:
     def answer() -> HintResult:
         done = deciding.outcome
         if not isinstance(done, HintWritten):
-            raise unwritten_error(done, "domainHint", hint.hint_id)
+            raise unwritten_error(done, "domainHint", scope, hint.hint_id)
         return HintResult(
             action=done.kind,
             hint_id=done.written.hint_id,

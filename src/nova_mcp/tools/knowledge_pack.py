@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isinf
 from typing import Any, Final, Literal, Self
 
 from pydantic import ValidationError, model_validator
@@ -174,7 +175,7 @@ def parsed(row: str) -> Any:
     if len(row) > MAX_LINE_CHARS:
         raise ValueError(f"the line is longer than {MAX_LINE_CHARS} characters")
     try:
-        value = json.loads(row, object_pairs_hook=_object, parse_constant=_constant)
+        value = json.loads(row, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -193,6 +194,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(held) != len(pairs):
         raise ValueError("it says something twice")
     return held
+
+
+def _float(text: str) -> float:
+    if isinf(number := float(text)):
+        raise ValueError(f"{text[:40]} is not a number that can be kept")
+    return number
 
 
 def _constant(name: str) -> Any:

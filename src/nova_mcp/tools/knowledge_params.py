@@ -31,7 +31,8 @@ _NO_ZERO: Final = r"^[^\x00-\x1f\x7f]*$"
 _ID: Final = r"^[!-~]+$"
 _LOCALE: Final = r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$"
 
-ScopeText = Annotated[str, Field(min_length=1, max_length=SCOPE_CHARS, description="host or address of the site")]
+SiteText = Annotated[str, Field(min_length=1, max_length=SCOPE_CHARS)]
+ScopeText = Annotated[SiteText, Field(description="host or address of the site")]
 EntryId = Annotated[str, Field(min_length=1, max_length=128, pattern=_ID)]
 Selector = Annotated[str, Field(min_length=1, max_length=SELECTOR_CHARS, pattern=_NO_ZERO)]
 Word = Annotated[str, Field(min_length=1, max_length=WORD_CHARS, pattern=_NO_ZERO)]

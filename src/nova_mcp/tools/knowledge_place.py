@@ -18,7 +18,7 @@ from nova_mcp.knowledge.writing import Refused, Written
 from nova_mcp.observation.model import CallRecord, Json
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.knowledge_params import PatchParams, PhenomenonParams, refusal, texts_in
-from nova_mcp.tools.scopes import page_scope, parsed_scope, require_open
+from nova_mcp.tools.scopes import page_scope, parsed_scope, require_open, unknown_entry, unknown_scope
 from nova_mcp.tools.spec import Params
 
 T = TypeVar("T")
@@ -91,26 +91,20 @@ def raise_first(problems: tuple[Problem, ...], root: str) -> None:
     raise_for(problems[0] if problems else None, root)
 
 
-def written(outcome: object, root: str, stable_id: str = "") -> Written:
+def written(outcome: object, root: str, scope: ScopeName, stable_id: str = "") -> Written:
     if not isinstance(outcome, Written):
-        raise unwritten_error(outcome, root, stable_id)
+        raise unwritten_error(outcome, root, scope, stable_id)
     return outcome
 
 
-def unwritten_error(outcome: object, root: str, stable_id: str) -> InvalidParams | NotFound | AssertionError:
+def unwritten_error(
+    outcome: object, root: str, scope: ScopeName, stable_id: str
+) -> InvalidParams | NotFound | AssertionError:
     match outcome:
         case Refused(problems):
             return refusal(problems[0], root)
         case Missing(scope=True):
-            return NotFound(
-                "pks.scope_not_found", "Nothing is known of that site yet.", "Store it with nova.pks_upsert."
-            )
+            return unknown_scope(scope)
         case Missing(available=names):
-            ids: list[Json] = [str(one) for one in names[:20]]
-            return NotFound(
-                "pks.phenomenon_not_found",
-                f'There is no entry "{stable_id[:80]}" of that site.',
-                "Pick one of availableIds, or store it with nova.pks_upsert.",
-                details={"availableIds": ids},
-            )
+            return unknown_entry(scope, stable_id, names)
     return AssertionError("a write was answered before it was decided")

@@ -64,7 +64,7 @@ async def pks_deprecate(ctx: ToolContext, p: DeprecateParams) -> DeprecateResult
                     message=problems[0].message,
                 )
             case other:
-                raise unwritten_error(other, "reason", p.phenomenon_id)
+                raise unwritten_error(other, "reason", scope, p.phenomenon_id)
 
     ctx.evidence.after_commit = answer
     return DeprecateResult(deprecated=False, phenomenon_id=p.phenomenon_id, reason=reason)

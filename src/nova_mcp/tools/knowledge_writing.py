@@ -106,7 +106,7 @@ async def pks_upsert(ctx: ToolContext, p: UpsertParams) -> UpsertResult:
     left_out = [_LEFT_OUT] if has_prints(p.phenomenon) else []
 
     def answer() -> UpsertResult:
-        done = written(deciding.outcome, "phenomenon")
+        done = written(deciding.outcome, "phenomenon", scope)
         return UpsertResult(
             action=done.kind,
             scope=scope,
@@ -214,7 +214,7 @@ async def pks_patch(ctx: ToolContext, p: PatchToolParams) -> PatchResult:
                 revision=outcome.found,
                 unconfirmed_selectors=[],
             )
-        done = written(outcome, "patch", p.phenomenon_id)
+        done = written(outcome, "patch", scope, p.phenomenon_id)
         return PatchResult(
             patched=done.kind != "unchanged",
             phenomenon_id=p.phenomenon_id,

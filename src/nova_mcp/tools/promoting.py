@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Final
 
 from pydantic import Field, field_validator
 
-from nova_mcp.knowledge.model import Level
+from nova_mcp.knowledge.model import Level, ScopeName
 from nova_mcp.promotion.model import EventKind, EvidenceCounts, Gate, LearningEvent, TransitionKind
 from nova_mcp.promotion.promoter import Decision, Skip, Wish
 from nova_mcp.promotion.wording import number
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.groups import PRINTABLE
-from nova_mcp.tools.scopes import parsed_scope, require_open
+from nova_mcp.tools.knowledge_params import EntryId, ScopeText, SiteText
+from nova_mcp.tools.scopes import nothing_known, parsed_scope, require_open
 from nova_mcp.tools.spec import AgentParams, Part, Result, tool
 from nova_mcp.tools.times import utc
 
@@ -20,9 +20,6 @@ EVERY: Final = "all"
 MAX_IDS: Final = 200
 LATEST_MS: Final = 2**53
 SHOWN: Final = 12
-
-EntryId = Annotated[str, Field(min_length=1, max_length=128, pattern=PRINTABLE)]
-ScopeText = Annotated[str, Field(description="host or URL of one site")]
 
 
 # -- deciding
@@ -97,7 +94,7 @@ class PromoteResult(Result):
         if any(one.applied and one.to_level == 2 for one in self.decisions):
             return "Next: active entries guide; confirm on the page before acting on one."
         if not self.total:
-            return "Next: nothing is known of this site; nova.learn_suggest shows what recurs."
+            return f"{nothing_known(ScopeName(self.scope))} Next: nova.learn_suggest shows what recurs."
         if self.rejected and not self.applied:
             return "Next: nova.explain tells what an entry is missing. Nothing changes by asking again."
         return "Next: entries below level 2 are for review and guide nobody."
@@ -159,7 +156,7 @@ def _decision(one: Decision) -> DecisionPart:
 
 
 class FeedbackParams(AgentParams):
-    scope: str | None = Field(None, description="host or URL of one site; none or *: all")
+    scope: SiteText | None = Field(None, description="host or URL of one site; none or *: all")
     since: int | None = Field(None, ge=0, le=LATEST_MS, description="Unix ms; none: the last 7 days")
     limit: int = Field(20, ge=1, le=100)
 

@@ -17,6 +17,7 @@ from nova_mcp.promotion.revalidator import (
 )
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE
+from nova_mcp.tools.knowledge_params import SiteText
 from nova_mcp.tools.scopes import scope_on
 from nova_mcp.tools.spec import Part, Result, TargetParams, maybe, tool
 
@@ -25,7 +26,7 @@ BUNDLES: Final = ("pks_learning",)
 
 class RevalidateParams(TargetParams):
     target_id: str = Field(min_length=1, max_length=64, pattern=PRINTABLE)
-    scope: str | None = Field(None, max_length=2048, pattern=PRINTABLE, description="host or URL; the tab's own")
+    scope: SiteText | None = Field(None, description="host or URL; the tab's own")
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
 
 

@@ -1,10 +1,15 @@
 """Which site a call about knowledge means, and whether the caller has it open."""
 
+from collections.abc import Sequence
+
 from nova_mcp.browser.tab import Tab
-from nova_mcp.errors import Fix, InvalidParams, Precondition
+from nova_mcp.errors import Fix, InvalidParams, NotFound, Precondition
 from nova_mcp.knowledge.model import Problem, ScopeName
 from nova_mcp.knowledge.scopes import scope_of
+from nova_mcp.observation.model import Json
 from nova_mcp.tools.context import ToolContext
+
+SHOWN_IDS = 20
 
 
 def parsed_scope(text: str) -> ScopeName:
@@ -61,3 +66,31 @@ def require_open(ctx: ToolContext, scope: ScopeName) -> Tab:
             fix=Fix("nova.navigate", {"url": f"https://{scope}/"}),
         )
     return tab
+
+
+# -- what is not there
+
+
+def nothing_known(scope: ScopeName) -> str:
+    return f"Nothing is known of {scope}."
+
+
+def unknown_scope(scope: ScopeName) -> NotFound:
+    return NotFound(
+        "pks.scope_not_found",
+        nothing_known(scope),
+        "nova.pks_list names the sites that something is known of; nova.pks_upsert begins with this one.",
+        fix=Fix("nova.pks_list", {}),
+    )
+
+
+def unknown_entry(scope: ScopeName, stable_id: str, available: Sequence[str] = ()) -> NotFound:
+    """An entry that a known site does not have; `available` are the ids of those it has."""
+    ids: list[Json] = [str(one) for one in available[:SHOWN_IDS]]
+    return NotFound(
+        "pks.phenomenon_not_found",
+        f'{scope} has no entry "{stable_id[:128]}".',
+        "Pick one of availableIds, or store it with nova.pks_upsert." if ids else "nova.pks_get lists its entries.",
+        fix=Fix("nova.pks_get", {"scope": scope}),
+        details={"availableIds": ids} if ids else {},
+    )

@@ -73,7 +73,7 @@ async def telemetry_report(ctx: ToolContext, p: TelemetryParams) -> TelemetryRes
     found = known.find(p.phenomenon_id)
     if not found:
         names = tuple(one.stable_id for one in known.shelved if one.slot == "current")
-        raise unwritten_error(Missing(scope=not names, available=names), "phenomenonId", p.phenomenon_id)
+        raise unwritten_error(Missing(scope=not names, available=names), "phenomenonId", scope, p.phenomenon_id)
     ctx.evidence.tab = _tab(ctx, scope)
     reporting = _Reporting(ctx, scope, p, found)
     ctx.evidence.decide = reporting.decide

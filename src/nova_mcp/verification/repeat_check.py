@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from nova_mcp.clock import Clock
+from nova_mcp.journal.counters import bump
+from nova_mcp.journal.counting import of_contradiction
 from nova_mcp.observation.recorder import Recorder
 from nova_mcp.storage.engine import Database
 from nova_mcp.verification import refusals, repeats
@@ -121,8 +123,10 @@ class RepeatCheck:
                 raise ResolvedEarlier(self._resolved(earlier))
             case repeats.CloseAsFailedAndSend():
                 await self._db.write(resolve, earlier.transition_id, "verified_fail", self._ask.call_id)
-            case repeats.SendAgain():
-                return
+            case repeats.SendAgain(refuted=refuted):
+                if refuted:
+                    contradiction = of_contradiction(self._clock.now_ms())
+                    await self._db.write(bump, self._ask.caller.server_id, contradiction)
             case repeats.Suspect():
                 raise refusals.suspected(self._unsent(), verdict.earlier)
 

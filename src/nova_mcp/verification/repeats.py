@@ -60,9 +60,11 @@ class CloseAsFailedAndSend:
 
 @dataclass(frozen=True, slots=True)
 class SendAgain:
-    """Nobody knows what became of the earlier one, but the agent looked and insists."""
+    """Nobody knows what became of the earlier one, but the agent looked and insists; `refuted` where it was taken for a
+    success and the page now shows that it failed."""
 
     earlier: Earlier
+    refuted: bool = False
 
 
 Repeat: TypeAlias = Send | Recheck | Suspect | InFlight
@@ -103,10 +105,12 @@ def judge_recheck(
     if done and not failed and earlier.state == "indeterminate":
         return AlreadyDone(earlier)
     # Where a request was lost, the error on the page may be about the answer and not about the deed.
-    if failed and success != "satisfied" and not earlier.lost_request and earlier.state != "verified_success":
+    refuted = failed and success != "satisfied" and not earlier.lost_request
+    # What was verified stays so on record; a page can show an error long after the deed was done.
+    if refuted and earlier.state != "verified_success":
         return CloseAsFailedAndSend(earlier)
     if not observed_since:
         return Suspect(earlier, "not_observed_since")
     if retry_of != earlier.transition_id:
         return Suspect(earlier, "not_named")
-    return SendAgain(earlier)
+    return SendAgain(earlier, refuted)

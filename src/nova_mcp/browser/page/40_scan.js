@@ -84,11 +84,18 @@ const themeOf = (root) => {
   return light < 0.25 ? "dark" : light > 0.75 ? "light" : "";
 };
 
+// What the server said when it sent this document; the host may not have been listening then.
+const timings = performance.getEntriesByType.bind(performance);
+const documentStatus = () => {
+  const status = timings("navigation")[0]?.responseStatus;
+  return Number.isInteger(status) && status >= 100 ? status : null;
+};
+
 const pageFacts = () => {
   const root = documentElement(DOC);
   const height = root === null ? 0 : scrollHeightOf(root);
   return {
-    url: WIN.location.href, origin: WIN.location.origin, title: cut(squash(documentTitle(DOC)), 200),
+    status: documentStatus(), url: WIN.location.href, origin: WIN.location.origin, title: cut(squash(documentTitle(DOC)), 200),
     readyState: readyState(DOC), lang: root === null ? "" : cut(attr(root, "lang") ?? "", 20), theme: themeOf(root),
     viewport: [WIN.innerWidth, WIN.innerHeight],
     scroll: { above: Math.round(WIN.scrollY), below: Math.max(0, Math.round(height - WIN.scrollY - WIN.innerHeight)) },

@@ -5,7 +5,6 @@ const MOST_LISTED = 2000;
 const MOST_LABEL = 500;
 const MOST_TAGS = 500;
 const textSlot = getter(Text.prototype, "assignedSlot");
-const timings = performance.getEntriesByType.bind(performance);
 
 const scanBudget = () => ({ nodes: LIMITS.nodes, deadline: now() + SCAN_MILLIS, whole: true });
 const spent = (budget) => {
@@ -183,11 +182,6 @@ const meterFrame = (el, doc, level, meter) => {
   if (!meter.frames || body === null || !isWindowed(el) || sightIn(el, meter.known) === null) return;
   meter.known.set(documentElement(doc), { ground: WHITE, mute: false, edge: pageEdge(windowOf(doc)) });
   if (sightIn(body, meter.known) !== null) meterIn(body, level + 1, meter);
-};
-
-const documentStatus = () => {
-  const status = timings("navigation")[0]?.responseStatus;
-  return Number.isInteger(status) && status >= 100 ? status : null;
 };
 
 // A text that is read as a whole is held against the same measure.
