@@ -20,7 +20,7 @@ from nova_mcp.tokens import estimate_tokens
 SETTINGS = {"enable_eval": True}
 _ids = count(1)
 BANNER = (
-    '<div role="dialog" aria-modal="true" aria-label="Cookies" style="position:fixed;inset:0;z-index:9;background:#fff">'
+    '<div role="dialog" aria-modal="true" aria-label="Cookies" style="position:fixed;inset:0;z-index:9">'
     '<p>We use cookies and need your consent.</p><button id="no" onclick="{}">Reject all</button>'
     "<button>Accept all</button></div>"
 )

@@ -60,7 +60,7 @@ def _check_note(p: MemoryNoteParams, _: Catalogue) -> None:
     bundles=("notes",),
     target="none",
     repeat_safe=True,
-    private_arguments=("content",),
+    private_arguments=("content", "urlPattern"),
     check=_check_note,
 )
 async def memory_note(ctx: ToolContext, p: MemoryNoteParams) -> MemoryNoteResult:
