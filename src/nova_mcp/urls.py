@@ -26,6 +26,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _OUTER_BLANKS = "".join(map(chr, range(0x21)))
 _INNER_BREAKS = str.maketrans("", "", "\t\n\r")
 _HTTP_URL = re.compile(r"(https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.IGNORECASE | re.DOTALL)
+_HTTP_HEAD = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:\[\]]+)(?::([0-9]*))?")
 _UNSETTLED = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?]")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -163,21 +164,29 @@ def normalize_url(raw: str) -> str | None:
             return None
 
 
+def _place(url: str) -> _Parts | None:
+    """Where a URL leads; however long the rest is, a page stands on its host."""
+    if len(url) > _MAX_RAW_CHARS:
+        head = _HTTP_HEAD.match(clean_input(url))
+        url = "" if head is None else head.group()
+    return _split(url) if len(url) <= _MAX_RAW_CHARS else None
+
+
 def page_origin(url: str) -> str | None:
     """Scheme, host and non-default port of an http or https URL."""
-    parts = _split(url) if len(url) <= _MAX_RAW_CHARS else None
+    parts = _place(url)
     return None if parts is None else parts.origin
 
 
 def page_host(url: str) -> str | None:
     """The host of an http or https URL in canonical form, `www.` and trailing dot included."""
-    parts = _split(url) if len(url) <= _MAX_RAW_CHARS else None
+    parts = _place(url)
     return None if parts is None else parts.host
 
 
 def page_port(url: str) -> int | None:
     """The port that an http or https URL leads to, its scheme's default included."""
-    parts = _split(url) if len(url) <= _MAX_RAW_CHARS else None
+    parts = _place(url)
     if parts is None:
         return None
     return int(parts.port[1:]) if parts.port else _DEFAULT_PORTS[parts.scheme]

@@ -27,8 +27,12 @@ async def show(tab, site, body):
     await tab.page.goto(site.url(f"html?body={quote(NOTES + body)}"), wait_until="load")
 
 
+async def untouched(scene):
+    """Nobody minds."""
+
+
 async def got_rid(tab, mode="conservative"):
-    done = await dismiss(tab, Order(mode, 2), lambda scene: None, PORTS)
+    done = await dismiss(tab, Order(mode, 2), untouched, PORTS)
     return done.tally, judge(done.tally), await tab.page.evaluate("did")
 
 

@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 from playwright.async_api import Page
 
-from nova_mcp.browser.acting import Scene
 from nova_mcp.browser.tab import Tab, TabHost
 from nova_mcp.errors import NotFound
 from nova_mcp.notes.domain_model import Wish
@@ -70,11 +69,10 @@ class WanderParams(TargetParams):
 @tool(title="Wander", effect="act", bundles=PAGE)
 async def wander(ctx: ToolContext, p: WanderParams) -> PressResult:
     """Its first input takes the tab elsewhere, where it wants to go on."""
-    scene = cast(Scene, SimpleNamespace(tab=ctx.tab))
-    await refuse_unheard(ctx, scene)
+    await refuse_unheard(ctx, ctx.tab)
     ctx.evidence.action_dispatched = ctx.evidence.prepared_page = True
     ctx.tab.url = p.to
-    await refuse_unheard(ctx, scene)
+    await refuse_unheard(ctx, ctx.tab)
     return PressResult(target_id=ctx.tab.target_id)
 
 
@@ -220,6 +218,13 @@ async def test_www_and_ports_are_the_same_host(make_site: Any) -> None:
     await site.note()
     for url in ("https://www.shop.test/x", "http://SHOP.test:8080/", "http://shop.test./"):
         assert await site.blocked(targetId=site.open(url)) == ["RULES"]
+
+
+async def test_however_long_its_address_is_a_page_stands_on_its_host(make_site: Any) -> None:
+    site = await make_site()
+    await site.note()
+    for rest in ("#" + "x" * 70_000, "?q=" + "y" * 200_000):
+        assert await site.blocked(targetId=site.open(f"http://shop.test/{rest}")) == ["RULES"]
 
 
 async def test_a_page_without_a_host_has_no_notes(make_site: Any) -> None:
@@ -500,6 +505,20 @@ async def test_a_sequence_passes_a_warning_of_its_steps_on_once(make_site: Any) 
     assert warned(told) == [("SOFT", "one", False)]
     assert "siteNoteWarning" not in told["last"]
     assert warned(await site.call("press")) == []
+
+
+async def test_a_sequence_over_several_hosts_passes_on_the_warnings_of_each(make_site: Any) -> None:
+    site = await make_site()
+    await site.note("SOFT", "warn", value="one")
+    await site.note("OTHER", "warn", value="two", domain="other.test")
+    there = {"tool": "nova.wander", "args": {"to": "http://other.test/"}}
+    told = await site.call("run_sequence", steps=[there, {"tool": "nova.press"}])
+    assert sorted(warned(told)) == [("OTHER", "two", False), ("SOFT", "one", False)]
+    block = told["siteNoteWarning"]
+    assert block["domain"] == "other.test"
+    assert [one.get("domain") for one in block["notes"]] == [None, "shop.test"]
+    assert warned(await site.call("press")) == []
+    assert warned(await site.call("press", targetId=site.open())) == [("SOFT", None, True)]
 
 
 # -- principals and the operator

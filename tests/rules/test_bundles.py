@@ -103,3 +103,9 @@ def test_no_tool_comes_twice_and_ties_go_by_name(query: list[str]) -> None:
         (a, b) for a, b in pairwise(found) if rank_tools(" ".join(query), [a, b]) == rank_tools(" ".join(query), [b, a])
     ]
     assert len(alike) == max(0, len(found) - 1)
+
+
+def test_an_agent_can_say_who_it_is_in_every_call() -> None:
+    silent = [spec.name for spec in load_catalogue() if "agent_id" not in spec.params.model_fields]
+    # What is called through the door brings the agent along itself; who reports a fact makes no difference to it.
+    assert sorted(silent) == ["call", "ok_observe"]

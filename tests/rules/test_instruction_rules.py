@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -126,6 +127,11 @@ def test_a_fence_names_the_author() -> None:
         "Use the staff door.",
         "```",
     ]
+
+
+@pytest.mark.parametrize("sign", ["\x1b", "\x9b", "\x90", "\x85", "\u200f", "\u061c", "\u202e", "\u2069", "\U000e0041"])
+def test_a_fence_holds_nothing_that_steers_a_terminal_or_hides(sign: str) -> None:
+    assert "one 2J two" in fenced(replace(NOTE, text=f"one{sign}2J two"))
 
 
 def test_what_agents_called_a_run_stands_in_a_fence_only() -> None:

@@ -74,6 +74,21 @@ def test_a_surface_is_a_route_not_an_address() -> None:
     )
 
 
+@pytest.mark.parametrize("host", ["www.shop.test", "shop.test.", "SHOP.test:443", "www.www.shop.test."])
+def test_another_spelling_of_a_host_makes_no_new_surface_and_no_new_interaction(host: str) -> None:
+    plain, spelled = "https://shop.test/a/b-c", f"https://{host}/a/b-c"
+    assert seen(look(plain), look(spelled), act(plain), act(spelled)) == (1, 1)
+    dialogs = Signals(dialogs=("Menu",))
+    assert seen(look(plain, signals=dialogs), look(spelled, signals=dialogs)) == (2, 0)
+    titles = [f"https://{one}/blog/title-{number}" for one in ("shop.test", host) for number in "abc"]
+    assert seen(*map(look, titles)) == (2, 0)
+
+
+def test_another_port_is_another_place() -> None:
+    assert seen(look("http://shop.test:8080/a"), look("http://shop.test/a")) == (2, 0)
+    assert seen(look("http://shop.test:8080/a"), look("http://www.shop.test.:8080/a")) == (1, 0)
+
+
 def test_hosts_below_the_site_count_each_and_others_never() -> None:
     calls = [look("https://a.shop.test/"), look("https://b.shop.test/"), look("https://other.test/x")]
     assert seen(*calls) == (2, 0)
@@ -146,6 +161,12 @@ def test_an_interaction_needs_an_effect_that_was_seen(tool: str) -> None:
     done = act("https://shop.test/", tool=tool)
     assert seen(replace(done, outcome=CallOutcome("ok", action_dispatched=False))) == (0, 0)
     assert seen(replace(done, outcome=CallOutcome("partial", action_dispatched=True))) == (0, 0)
+
+
+def test_an_error_page_is_no_surface_to_interact_with() -> None:
+    assert seen(act("https://shop.test/", sight=BROKEN)) == (0, 0)
+    # What leads to an error page was done on a page that is none.
+    assert seen(act("https://shop.test/", sight=replace(BROKEN, steady=False))) == (0, 1)
 
 
 def test_interactions_differ_by_surface_control_and_tool() -> None:

@@ -19,7 +19,16 @@ from nova_mcp.tokens import estimate_tokens
 
 SETTINGS = {"enable_eval": True}
 _ids = count(1)
+BANNER = (
+    '<div role="dialog" aria-modal="true" aria-label="Cookies" style="position:fixed;inset:0;z-index:9">'
+    '<p>We use cookies and need your consent.</p><button id="no" onclick="{}">Reject all</button>'
+    "<button>Accept all</button></div>"
+)
 PAGES = {
+    "/leads-away": "<!doctype html><html lang=en><title>Away</title><main><p>Text.</p></main>"
+    + BANNER.format("location.href = location.hash.slice(1)"),
+    "/banner": "<!doctype html><html lang=en><title>Banner</title><main><p>Text.</p></main>"
+    + BANNER.format("document.title = 'touched'; this.parentNode.remove()"),
     "/plain": '<!doctype html><title>Plain</title><h1>Plain</h1><p id="done"></p>'
     "<button id=\"go\" onclick=\"document.querySelector('#done').textContent += 'More happened here. '\">Go</button>"
     '<input id="name" aria-label="Name">',
@@ -410,6 +419,21 @@ async def test_a_warning_travels_with_an_action_and_the_page_is_touched(place: P
     assert "siteNoteWarning" not in await place.click("#go", agentId="default")
     place.later(61 * MINUTE)
     assert (await place.click("#go"))["siteNoteWarning"]["notes"] == [{"key": "SOFT", "rev": 1, "unchanged": True}]
+
+
+async def test_a_layer_that_leads_to_another_host_does_not_lead_past_its_notes(
+    server: Server, pages: Shop, place: Place
+) -> None:
+    there = Place.new(server, pages, place.tab)
+    await note(there, value="Read me first.", enforcement="block")
+    await place.go(f"/leads-away#{there.origin}/banner")
+    told = failed(await place.call("dismiss_blockers"), -32001, "acknowledge_required")
+    assert (told["domain"], told["notes"][0]["text"]) == (host(there), "Read me first.")
+    # The first layer was answered; the second was left alone.
+    assert told["actionDispatched"] is True
+    assert await place.asked("document.title") == "Banner"
+    assert (await ack(there))["pending"] == 0
+    assert (await there.call("dismiss_blockers"))["ok"]
 
 
 async def test_a_step_is_stopped_like_a_call(place: Place) -> None:

@@ -100,6 +100,12 @@ async def test_a_secret_is_neither_kept_nor_logged(book: Notebook, text: str) ->
     assert not [one for one in records(book.data_dir) if text in str(one)]
 
 
+async def test_a_secret_in_a_pattern_is_not_logged_either(book: Notebook) -> None:
+    body = await note(book, "Where it is reset.", urlPattern="/reset/token=hunter2-Zq8!")
+    assert (body["errorCode"], body["reasonCode"]) == (-32602, "notes.secret_like")
+    assert not [one for one in records(book.data_dir) if "hunter2" in str(one)]
+
+
 async def test_what_is_remembered_stays_out_of_the_ledger(book: Notebook) -> None:
     await note(book, "likes window seats")
     await contents(book, query="window seats")

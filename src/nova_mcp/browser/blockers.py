@@ -1,6 +1,6 @@
 """Getting rid of layers over a page without ever agreeing to anything."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -82,7 +82,8 @@ class Dismissal:
     met: tuple[Blocker, ...] = ()
 
 
-Touch = Callable[[Scene], None]
+# Asked before anything reaches the page; a layer that is only hidden has no scene.
+Touch = Callable[[Scene | None], Awaitable[None]]
 
 
 async def dismiss(tab: "Tab", order: Order, touch: Touch, ports: Ports) -> Dismissal:
@@ -113,7 +114,7 @@ class _PressGuard(RefusesCommits):
 
     async def commit(self, scene: Scene) -> None:
         await self.admit(scene)
-        self._touch(scene)
+        await self._touch(scene)
 
 
 class _SwitchGuard(RefusesCommits):
@@ -124,7 +125,7 @@ class _SwitchGuard(RefusesCommits):
 
     async def commit(self, scene: Scene) -> None:
         await self.admit(scene)
-        self._touch(scene)
+        await self._touch(scene)
 
 
 def _names(element: SeenElement) -> tuple[str, ...]:
@@ -343,6 +344,7 @@ class _Dismissing:
         for blocker in left:
             if not may_hide(blocker) or blocker.kind in HUMAN:
                 continue
+            await self.touch(None)
             try:
                 done = await self.tab.channel.ask("hideLayer", {"node": blocker.node})
             except (DocumentChanged, PageScriptError, NotFound, Unavailable):

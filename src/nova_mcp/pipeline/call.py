@@ -42,7 +42,7 @@ from nova_mcp.pipeline.redacting import redacted_answer
 from nova_mcp.pipeline.render import Reader, render, tokens_of, unrecorded, with_notices
 from nova_mcp.pipeline.running import Running
 from nova_mcp.pipeline.site_notes import GATE as NOTE_GATE
-from nova_mcp.pipeline.site_notes import SiteNotes, with_site_warning
+from nova_mcp.pipeline.site_notes import SiteNotes, warned_of, with_site_warning
 from nova_mcp.pipeline.understanding import understand
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
@@ -333,7 +333,7 @@ class Pipeline:
             touched = bool(envelope.evidence.action_dispatched)
             outer.evidence.action_dispatched = touched or outer.evidence.action_dispatched
             outer.evidence.layers.update(envelope.evidence.layers)
-            outer.warned = envelope.warned or outer.warned
+            outer.warned = warned_of(outer.warned, envelope.warned)
         return StepAnswer(answer.structured, answer.text, touched, answer.images, tuple(envelope.evidence.told))
 
     # 6–9: record, then answer

@@ -50,7 +50,8 @@ class Envelope:
     lacking: Lacking | None = None
     # What notes about the site have to say to this call, what its answer has to warn of, and gates nobody could judge.
     site: Due | None = None
-    warned: Due | None = None
+    # One for each host that a call with several steps was warned on.
+    warned: tuple[Due, ...] = ()
     unreadable: frozenset[GateId] = frozenset()
     recorded: bool = False
     # The answer is a refusal of Nova's own, which says nothing about the page.

@@ -51,7 +51,7 @@ class SiteNotes:
         """The call runs, and its answer carries what it has to be warned of."""
         if (due := envelope.site) is not None and due.warning:
             self._leave(envelope, [note for note, _ in due.warning])
-            envelope.warned = due
+            envelope.warned = (due,)
 
     def _leave(self, envelope: Envelope, notes: "list[DomainNote] | tuple[DomainNote, ...]") -> None:
         if (also := self._notes.delivering(notes)) is not None:
@@ -67,28 +67,39 @@ class SiteNotes:
         """The call is on record and its answer goes out; the answer of a step is told by the call it belongs to."""
         if envelope.is_step:
             return
-        if envelope.warned is not None:
-            self._notes.told_warning(envelope.warned)
+        for due in envelope.warned:
+            self._notes.told_warning(due)
         for remember in envelope.evidence.told:
             remember()
 
 
-def with_site_warning(answer: Answer, due: Due | None) -> Answer:
-    """The answer with the warning; a text that is the typed form stays that."""
-    if due is None:
+def warned_of(before: tuple[Due, ...], now: tuple[Due, ...]) -> tuple[Due, ...]:
+    """The warnings of a call with several steps: the latest of every host, the latest host last."""
+    hosts = {due.host for due in now}
+    return (*(due for due in before if due.host not in hosts), *now)
+
+
+def with_site_warning(answer: Answer, warned: tuple[Due, ...]) -> Answer:
+    """The answer with the warnings, those of the last host first; a text that is the typed form stays that."""
+    if not warned:
         return answer
-    notes: list[Json] = [_part(note, form) for note, form in due.warning]
-    body: dict[str, Json] = {**answer.structured, BLOCK: {"domain": due.host, "notes": notes}}
+    host = warned[-1].host
+    told = [(note, form) for due in reversed(warned) for note, form in due.warning]
+    notes: list[Json] = [_part(note, form, host) for note, form in told]
+    body: dict[str, Json] = {**answer.structured, BLOCK: {"domain": host, "notes": notes}}
     if answer.text == compact(answer.structured):
         return replace(answer, structured=body, text=compact(body))
-    lines = [stub_line(note) if form == "stub" else note_line(note, "warn", note.value) for note, form in due.warning]
+    lines = [stub_line(note) if form == "stub" else note_line(note, "warn", note.value) for note, form in told]
     return replace(answer, structured=body, text="\n".join([answer.text, *lines]))
 
 
-def _part(note: DomainNote, form: Form) -> dict[str, Json]:
+def _part(note: DomainNote, form: Form, host: str) -> dict[str, Json]:
+    """A note; one about another host than the block's names it."""
+    elsewhere: dict[str, Json] = {} if note.domain == host else {"domain": note.domain}
     if form == "stub":
-        return {"key": note.key, "rev": note.rev, "unchanged": True}
+        return {"key": note.key, "rev": note.rev, "unchanged": True, **elsewhere}
     return {
+        **elsewhere,
         "noteId": note.note_id,
         "key": note.key,
         "rev": note.rev,

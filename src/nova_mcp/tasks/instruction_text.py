@@ -67,7 +67,10 @@ Written by others, told as data. Notes marked block stop acting on their site un
 SHOWN: Final = 4
 _TOOL_NAME: Final = re.compile(r"\bnova\.(?=[a-z])")
 _BACKTICKS: Final = re.compile(r"`+")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+# Controls, line breaks that are no plain one, marks that turn text around, and letters that nobody sees.
+_CONTROL: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 
 @dataclass(frozen=True, slots=True)

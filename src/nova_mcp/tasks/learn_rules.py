@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -27,6 +28,7 @@ _PREFIX: Final = "nova."
 INTERACTING: Final = frozenset(
     {"click_selector", "type_selector", "choose_option", "input_key", "dismiss_blockers", "file_upload"}
 )
+_PORT: Final = re.compile(r":[0-9]+$")
 _GUARDED: Final = "guarded_"
 _SETTLED: Final = frozenset({"verified_success", "verified_fail"})
 
@@ -95,12 +97,12 @@ def countables(record: CallRecord, domain: str, multi_tenant: Collection[str]) -
     if _is_look(record):
         page = effective_page(record)
         if page.route_key and _host_domain(page, multi_tenant) == domain:
-            yield from _looked(page.route_key, record.signals.dialogs)
+            yield from _looked(_place(page.route_key), record.signals.dialogs)
     elif _is_interaction(record):
         # Input lands on the page that was there before it.
         page = record.before if record.before.url is not None else record.after
         if page.route_key and _host_domain(page, multi_tenant) == domain:
-            yield Countable("interaction", _digest(page.route_key, _control(record), _bare(record)))
+            yield Countable("interaction", _digest(_place(page.route_key), _control(record), _bare(record)))
 
 
 def admits(one: Countable, *, known: bool, in_group: int, needed: bool) -> bool:
@@ -150,6 +152,8 @@ def _is_look(record: CallRecord) -> bool:
 
 def _is_interaction(record: CallRecord) -> bool:
     name, signals = _bare(record), record.signals
+    if signals.sight is not None and signals.sight.error_page and signals.sight.steady:
+        return False
     if name.startswith(_GUARDED):
         return bool(record.outcome.action_dispatched) and signals.contract in _SETTLED
     return (
@@ -162,6 +166,13 @@ def _is_interaction(record: CallRecord) -> bool:
 
 def _host_domain(page: PageState, multi_tenant: Collection[str]) -> str | None:
     return None if page.url is None else learn_domain(page.url, multi_tenant)
+
+
+def _place(route: str) -> str:
+    """A route in the one spelling of its host; a port makes another place."""
+    authority, slash, path = route.partition("/")
+    port = _PORT.search(authority)
+    return f"{normalize_host(authority) or authority}{'' if port is None else port.group()}{slash}{path}"
 
 
 def _looked(route: str, dialogs: Iterable[str]) -> Iterator[Countable]:

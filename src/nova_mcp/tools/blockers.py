@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from nova_mcp.browser.acting import Scene
 from nova_mcp.browser.blocker_rules import (
     Attempt,
     Blocker,
@@ -24,7 +25,7 @@ from nova_mcp.errors import Fix, PolicyDenied
 from nova_mcp.observation.model import Json, LearningLabel, Signals
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.effects import DISPATCH_PROOFS, changes_page, merged_effect
-from nova_mcp.tools.guarding import touched
+from nova_mcp.tools.guarding import refuse_unheard, touched
 from nova_mcp.tools.learning_notes import lasting_selector
 from nova_mcp.tools.results import ActResult, DialogSeen
 from nova_mcp.tools.spec import Part, TargetParams, tool
@@ -92,7 +93,7 @@ async def dismiss_blockers(ctx: ToolContext, p: DismissBlockersParams) -> Dismis
     attempt: Attempt = (origin_path(tab.url), tab.page_epoch, p.mode)
     if tab.blockers.given_up(attempt):
         raise _suppressed()
-    done = await dismiss(tab, Order(p.mode, p.max_passes), partial(touched, ctx), ctx.ports)
+    done = await dismiss(tab, Order(p.mode, p.max_passes), partial(_touch, ctx), ctx.ports)
     verdict = judge(done.tally)
     _leave_evidence(ctx, done, verdict)
     left = await _left(ctx, done.tally.remaining)
@@ -103,6 +104,13 @@ async def dismiss_blockers(ctx: ToolContext, p: DismissBlockersParams) -> Dismis
     elif tab.blockers.failed(attempt) > 1:
         raise _suppressed()
     return _answer(ctx, done, verdict, left)
+
+
+async def _touch(ctx: ToolContext, scene: Scene | None) -> None:
+    """Getting rid of a layer may have led elsewhere, where something else has to be read first."""
+    await refuse_unheard(ctx, ctx.tab)
+    if scene is not None:
+        touched(ctx, scene)
 
 
 def _leave_evidence(ctx: ToolContext, done: Dismissal, verdict: Verdict) -> None:

@@ -21,7 +21,7 @@ from nova_mcp.tools.note_params import (
     refuse_known_secrets,
     refuse_secret_like,
 )
-from nova_mcp.tools.spec import AgentParams, Params, Part, Result, tool
+from nova_mcp.tools.spec import AgentParams, Part, Result, tool
 from nova_mcp.tools.times import utc
 
 SCORE_DIGITS = 4
@@ -60,7 +60,7 @@ def _check_note(p: MemoryNoteParams, _: Catalogue) -> None:
     bundles=("notes",),
     target="none",
     repeat_safe=True,
-    private_arguments=("content",),
+    private_arguments=("content", "urlPattern"),
     check=_check_note,
 )
 async def memory_note(ctx: ToolContext, p: MemoryNoteParams) -> MemoryNoteResult:
@@ -117,7 +117,7 @@ def _score(row: MemoryRow, now_ms: int) -> float:
     return round(decay_score(row.memory_type, row.expires_at_ms, now_ms), SCORE_DIGITS)
 
 
-class MemoryRecallParams(Params):
+class MemoryRecallParams(AgentParams):
     domain: DomainText | None = None
     query: NoteText | None = Field(None, min_length=1, max_length=200, description="every word must occur")
     memory_type: MemoryType | None = None
@@ -197,7 +197,7 @@ def _recalled(found: Recalled) -> MemoryRecallResult:
     return MemoryRecallResult(memories=memories, count=len(memories), excluded=found.excluded is not None)
 
 
-class MemoryForgetParams(Params):
+class MemoryForgetParams(AgentParams):
     memory_id: int | None = Field(None, ge=1, le=2**63 - 1)
     all: bool = False
     domain: DomainText | None = Field(None, description="that host and all below it")

@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints
 
 from nova_mcp.errors import InvalidParams
 from nova_mcp.observation.model import Json
+from nova_mcp.tools.arguments import shown
 from nova_mcp.tools.catalogue import BUNDLES, Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.door import no_such_tool
@@ -94,7 +95,7 @@ async def tools_bundle(ctx: ToolContext, p: ToolsBundleParams) -> ToolsBundleRes
         known: list[Json] = list(BUNDLES)
         raise InvalidParams(
             "unknown_bundle",
-            f'there is no bundle "{bundle[:64]}"',
+            f"there is no bundle {shown(bundle)}",
             "Pick one of knownBundles.",
             details={"knownBundles": known},
         )

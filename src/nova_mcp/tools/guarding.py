@@ -13,6 +13,7 @@ from nova_mcp.browser.channel import DocumentChanged
 from nova_mcp.browser.commit_points import CommitKind, CommitPoint
 from nova_mcp.browser.seen import answer
 from nova_mcp.browser.steady import navigating
+from nova_mcp.browser.tab import Tab
 from nova_mcp.browser.witness import PageWitness
 from nova_mcp.errors import CommitRefused, Fix
 from nova_mcp.facts.policies import capability_missing
@@ -70,9 +71,9 @@ def touched(ctx: ToolContext, scene: Scene) -> None:
     note_scene(ctx, scene)
 
 
-async def refuse_unheard(ctx: ToolContext, scene: Scene) -> None:
+async def refuse_unheard(ctx: ToolContext, tab: Tab) -> None:
     """The page went to another host after the call was let in: what must be read there must be read there too."""
-    evidence, tab, keeper = ctx.evidence, scene.tab, ctx.domain_notes
+    evidence, keeper = ctx.evidence, ctx.domain_notes
     if (host := page_host(tab.url)) == evidence.noted_host:
         return
     due = await keeper.due(ctx.caller.owner, tab.target_id, tab.url)
@@ -89,7 +90,7 @@ class Preparing(RefusesCommits):
         self._ctx = ctx
 
     async def touch(self, scene: Scene) -> None:
-        await refuse_unheard(self._ctx, scene)
+        await refuse_unheard(self._ctx, scene.tab)
         touched(self._ctx, scene)
         self._ctx.evidence.prepared_page = True
 
@@ -150,12 +151,12 @@ class CallGuard:
             await sandbox.save_before_commit()
 
     async def touch(self, scene: Scene) -> None:
-        await refuse_unheard(self._ctx, scene)
+        await refuse_unheard(self._ctx, scene.tab)
         touched(self._ctx, scene)
         self._ctx.evidence.prepared_page = True
 
     async def commit(self, scene: Scene) -> None:
-        await refuse_unheard(self._ctx, scene)
+        await refuse_unheard(self._ctx, scene.tab)
         self._refuse_other_kind(scene, scene.commit_point())
         if scene.commit_point() is not None and not self._is_commit:
             # What was typed has made a commit of it: everything that protects one has its say now.

@@ -9,6 +9,7 @@ from nova_mcp.errors import InvalidParams
 from nova_mcp.hosts import normalize_host
 from nova_mcp.notes.rules import secret_reason
 from nova_mcp.secrets.store import SecretStore
+from nova_mcp.tools.arguments import shown
 
 MAX_DOMAIN_CHARS: Final = 2_048
 
@@ -32,7 +33,7 @@ def parsed_domain(text: str) -> str:
     if host is None:
         raise InvalidParams(
             "invalid_domain",
-            f'"{text[:80]}" names no host.',
+            f"{shown(text)} names no host.",
             "Name one host, such as shop.example.com; an ending such as co.uk is none.",
             details={"argument": "domain"},
         )

@@ -10,7 +10,7 @@ from nova_mcp.notes.operator_store import Draft, Stale, Stored, united
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.note_params import NoteText, refuse_known_secrets, refuse_secret_like
-from nova_mcp.tools.spec import Params, Part, Result, tool
+from nova_mcp.tools.spec import AgentParams, Part, Result, tool
 from nova_mcp.tools.times import utc
 
 SCORE_DIGITS = 4
@@ -25,7 +25,7 @@ def _if_said() -> Any:
     return Field(default=None, exclude_if=lambda value: value is None)
 
 
-class StoreNoteParams(Params):
+class StoreNoteParams(AgentParams):
     content: NoteText = Field(min_length=1, max_length=10_000)
     tags: list[Tag] = Field(min_length=1, max_length=20)
     category: NoteText | None = Field(None, min_length=1, max_length=64)
@@ -91,7 +91,7 @@ def _stored(outcome: Stored | Stale) -> StoreNoteResult:
             )
 
 
-class QueryNotesParams(Params):
+class QueryNotesParams(AgentParams):
     keywords: list[KeywordText] = Field(min_length=1, max_length=10)
     min_score: float = Field(0.3, ge=0, le=1, allow_inf_nan=False)
     limit: int = Field(10, ge=1, le=50)
@@ -163,7 +163,7 @@ def _breakdown(score: NoteScore) -> ScorePart:
     )
 
 
-class ListNotesParams(Params):
+class ListNotesParams(AgentParams):
     offset: int = Field(0, ge=0, le=2**31 - 1)
     limit: int = Field(20, ge=1, le=100)
 
@@ -211,7 +211,7 @@ def _listed(one: OperatorNote) -> ListedNote:
     )
 
 
-class DeleteNoteParams(Params):
+class DeleteNoteParams(AgentParams):
     id: NoteId
 
 

@@ -7,6 +7,7 @@ from nova_mcp.browser.scripting import World, evaluate
 from nova_mcp.errors import PolicyDenied
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import PRINTABLE
+from nova_mcp.tools.guarding import refuse_unheard
 from nova_mcp.tools.spec import PageResult, TargetParams, compact, maybe, tool
 
 SHOWN = 4000
@@ -50,6 +51,7 @@ async def eval(ctx: ToolContext, p: EvalParams) -> EvalResult:  # noqa: A001 - t
     if ctx.evidence.tab is None:
         # Says that there is no tab to run it in.
         await ctx.browser.targets.resolve(ctx.caller, p.target_id)
+    await refuse_unheard(ctx, ctx.tab)
     ctx.evidence.action_dispatched = True
     found = await evaluate(ctx.tab, p.expression, p.world, p.timeout_ms)
     return EvalResult(
