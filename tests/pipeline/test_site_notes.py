@@ -76,7 +76,23 @@ async def wander(ctx: ToolContext, p: WanderParams) -> PressResult:
     return PressResult(target_id=ctx.tab.target_id)
 
 
+class WaitParams(TargetParams):
+    ms: int
+
+
+@tool(title="Wait and press", effect="act", bundles=PAGE)
+async def wait_press(ctx: ToolContext, p: WaitParams) -> PressResult:
+    """While it waits for its element, somebody writes a note."""
+    wish = Wish("local", "shop.test", "LATE", "Just written.", "user", enforcement="block")
+    await ctx.domain_notes._db.write(put, wish, 1, lambda: "late")
+    cast(Any, ctx.ports.clock).now += p.ms
+    await refuse_unheard(ctx, ctx.tab)
+    ctx.evidence.action_dispatched = True
+    return PressResult(target_id=ctx.tab.target_id)
+
+
 TOOLS = (
+    wait_press,
     press,
     wander,
     script,
@@ -247,6 +263,15 @@ async def test_a_call_whose_page_goes_to_another_host_is_held_to_the_notes_there
     assert (told["actionDispatched"], told["retryAdvice"]) == (True, "check_postcondition_first")
     assert (await site.call("domain_note_ack", domain="other.test", key="RULES"))["ok"]
     assert (await site.call("wander", to="http://other.test/"))["ok"]
+
+
+async def test_a_note_that_is_written_while_a_call_waits_stops_it_too(make_site: Any) -> None:
+    site = await make_site()
+    told = await site.call("wait_press", ms=3_000)
+    assert (told["reasonCode"], told["actionDispatched"]) == ("acknowledge_required", False)
+    assert told["notes"][0]["text"] == "Just written."
+    assert (await site.ack())["pending"] == 0
+    assert (await site.call("wait_press", ms=3_000))["ok"]
 
 
 # -- acknowledgement

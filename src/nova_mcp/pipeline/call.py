@@ -176,7 +176,7 @@ class Pipeline:
                 self._reservation(spec, params, envelope),
                 self._lock(spec, envelope.evidence.tab, passing=request.background),
             ):
-                await self._sites.weigh(spec, envelope)
+                await self._sites.weigh(spec, envelope, self._parts.ports.clock.monotonic_ms())
                 late = [gate for gate in spec.gates if gate in TAB_GATES]
                 notices += self._admit(spec, params, request, envelope, late)
                 self._sites.admitted(envelope)

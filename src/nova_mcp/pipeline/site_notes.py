@@ -25,12 +25,12 @@ class SiteNotes:
     def __init__(self, notes: DomainNotes) -> None:
         self._notes = notes
 
-    async def weigh(self, spec: ToolSpec, envelope: Envelope) -> None:
+    async def weigh(self, spec: ToolSpec, envelope: Envelope, now_ms: float) -> None:
         """What the caller has to hear before this call."""
         tab = envelope.evidence.tab
         if tab is None or GATE not in spec.gates:
             return
-        envelope.evidence.noted_host = page_host(tab.url)
+        envelope.evidence.noted_host, envelope.evidence.noted_at_ms = page_host(tab.url), now_ms
         try:
             envelope.site = await self._notes.due(envelope.caller.owner, tab.target_id, tab.url)
         except StoreUnavailable:

@@ -51,8 +51,9 @@ class Evidence:
     signals: Signals = field(default_factory=Signals)
     # Layers over the page that an action came across, by kind, each with a selector that lasts where it has one.
     layers: dict[str, str] = field(default_factory=dict)
-    # The host whose notes were heeded when the call was let in.
+    # The host whose notes were heeded last in this call, and when.
     noted_host: str | None = None
+    noted_at_ms: float = 0.0
     # What to remember as told, once the answer is sure to go out.
     told: "list[Callable[[], None]]" = field(default_factory=list)
     # The intent this call's record closes, and what is derived from the record in its own transaction.

@@ -41,6 +41,10 @@ _MACROS: Final = {
 }
 
 
+# A call that waits for its element longer than this asks again before it acts.
+HEARD_FOR_MS: Final = 250
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What a call says about the outcome it wants.
@@ -72,15 +76,15 @@ def touched(ctx: ToolContext, scene: Scene) -> None:
 
 
 async def refuse_unheard(ctx: ToolContext, tab: Tab) -> None:
-    """The page went to another host after the call was let in: what must be read there must be read there too."""
-    evidence, keeper = ctx.evidence, ctx.domain_notes
-    if (host := page_host(tab.url)) == evidence.noted_host:
+    """The page went to another host since the call was let in, or that is a while ago and notes may have changed."""
+    evidence, keeper, now_ms = ctx.evidence, ctx.domain_notes, ctx.ports.clock.monotonic_ms()
+    if (host := page_host(tab.url)) == evidence.noted_host and now_ms - evidence.noted_at_ms < HEARD_FOR_MS:
         return
     due = await keeper.due(ctx.caller.owner, tab.target_id, tab.url)
     if due is not None and due.blocking:
         evidence.told.append(partial(keeper.told_refusal, due))
         raise acknowledge_required(due)
-    evidence.noted_host = host
+    evidence.noted_host, evidence.noted_at_ms = host, now_ms
 
 
 class Preparing(RefusesCommits):
