@@ -1,6 +1,7 @@
 """Trying the patterns of verification steps on what agents report, within their budget."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from nova_mcp.browser.patterns import BadPattern, Pattern, TimedOut, try_pattern
 from nova_mcp.tasks.runs import Reported
@@ -9,7 +10,8 @@ from nova_mcp.tools.context import ToolContext
 
 
 async def reported_steps(ctx: ToolContext, instance_id: str, reports: Mapping[str, StepReport]) -> Reported:
-    """The reports with what their patterns came to; what a run asks for never changes, so it can be read ahead."""
+    """The reports with what their patterns came to; what a run asks for never changes, so it can be read ahead. What an
+    agent says beside its result is kept with the answer to a completed run, so it has to be without secrets."""
     if not reports:
         return Reported()
     verdicts: dict[str, PatternVerdict] = {}
@@ -18,7 +20,11 @@ async def reported_steps(ctx: ToolContext, instance_id: str, reports: Mapping[st
         tried = None if report is None else text_to_match(step, report)
         if tried is not None:
             verdicts[step.step_id] = await _tried(*tried)
-    return Reported(reports, verdicts)
+    return Reported({name: _without_secrets(ctx, one) for name, one in reports.items()}, verdicts)
+
+
+def _without_secrets(ctx: ToolContext, report: StepReport) -> StepReport:
+    return report if report.detail is None else replace(report, detail=ctx.secrets.redactor.text(report.detail))
 
 
 async def _tried(pattern: str, text: str) -> PatternVerdict:
