@@ -230,6 +230,17 @@ async def test_patterns_have_their_time(server: Server, pattern: str, text: str,
     assert told["verificationResults"][0]["state"] == state
 
 
+async def test_a_pattern_beyond_ascii_is_read_before_it_is_kept(server: Server) -> None:
+    step = {**STEP, "assertionType": "field_match"}
+    for pattern, ok in (("^[ä-ü]+$", True), ("[ä-", False), (r"[\x41-\x5a", False)):
+        asked = verified({**step, "expectedValue": pattern})
+        for tool, sent in (("task_instance_create", {"adHocContext": asked}), ("task_profile_upsert", asked)):
+            told = await server.call(tool, **sent)
+            assert told["ok"] is ok, told
+            named = None if ok else "verification.steps.0.expectedValue"
+            assert (told.get("reasonCode"), told.get("argument")) == (None if ok else "invalid_params", named)
+
+
 async def test_reports_are_about_steps_of_the_run(server: Server) -> None:
     run = await ready(server, STEP)
     unknown = [{"stepId": "zz", "state": "passed"}]

@@ -7,6 +7,17 @@ from nova_mcp.browser.patterns import BadPattern, Pattern, TimedOut, try_pattern
 from nova_mcp.tasks.runs import Reported
 from nova_mcp.tasks.verification_rules import PATTERN_BUDGET_MS, PatternVerdict, StepReport, text_to_match
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.task_content import ContentParams, bad_pattern
+
+
+async def check_patterns(content: ContentParams) -> None:
+    """Read those patterns that may take long in a process of their own; raises what is wrong with one."""
+    for number, pattern in content.dear_patterns():
+        match await try_pattern(Pattern(pattern, case_sensitive=True), [""], 1):
+            case BadPattern(why):
+                raise bad_pattern(number, f"is no regular expression: {why}")
+            case TimedOut():
+                raise bad_pattern(number, "takes too long to be read")
 
 
 async def reported_steps(ctx: ToolContext, instance_id: str, reports: Mapping[str, StepReport]) -> Reported:
