@@ -188,6 +188,12 @@ def test_which_calls_read(write, collect, tool, more, reads):
     assert write(lambda conn: conn.execute(select(visit_window.c.reads)).scalar_one()) == reads
 
 
+@pytest.mark.parametrize(("failed", "reads"), [(True, 0), (False, 1)])
+def test_a_scan_that_failed_has_read_nothing(write, collect, failed, reads):
+    collect(call("nova.coverage_scan", scan=replace(SCAN, measures=replace(GOOD, failed=failed))))
+    assert write(lambda conn: conn.execute(select(visit_window.c.reads)).scalar_one()) == reads
+
+
 def test_a_search_reads_where_it_finds(write, collect):
     found = call("nova.search_text")
     collect(replace(found, touched=Touched(flags=frozenset({"content_exposed"}))))

@@ -119,7 +119,10 @@ def _page_call(record: CallRecord) -> _Call | None:
     mode = arguments.get("mode")
     hits = 1 if "content_exposed" in record.touched.flags else 0
     reads = is_read_like(record.tool_name, mode=mode if isinstance(mode, str) else None, hits=hits)
-    return _Call(record, sight, record.caller.owner, target_id, reads and sight.steady)
+    scan = record.signals.scan
+    # A scan that failed has shown nobody anything.
+    shown = scan is None or not scan.measures.failed
+    return _Call(record, sight, record.caller.owner, target_id, reads and shown and sight.steady)
 
 
 def _belonging(run: Run, call: _Call) -> Run:
