@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.observation.grades import EvidenceSummary
+from nova_mcp.observation.grades import Claimed, EvidenceSummary, Grade
 from nova_mcp.tasks.completion import (
     CoverageTally,
     Reason,
@@ -241,6 +241,22 @@ def test_every_reason_has_an_action_with_a_tool_that_exists(now):
     assert bool(actions) == bool(reasons)
     assert len(actions) <= MOST
     assert {one.tool for one in actions} <= {spec.canonical for spec in load_catalogue()} | {"nova.coverage_scan"}
+
+
+@pytest.mark.parametrize(
+    ("lacking", "tool"),
+    [
+        ([Grade("unknown", "no_locator")], "nova.task_instance_create"),
+        ([Grade("unknown", "no_locator"), Grade("none", "no_matching_observation")], "nova.perceive"),
+        ([], "nova.perceive"),
+    ],
+)
+def test_nobody_is_sent_to_look_at_what_can_not_be_seen(lacking, tool):
+    short = tuple(Claimed(f"u{number}", one) for number, one in enumerate(lacking))
+    now = standing(ITEMS, evidence=replace(seen(2, 0), top_exceptions=short))
+    (action,) = next_actions(now, [Reason("evidence_gap", "")], NAMES)
+    assert action.tool == tool
+    assert ("no locator" in action.why) is (tool == "nova.task_instance_create")
 
 
 def test_actions_name_what_is_to_be_done():

@@ -1,6 +1,8 @@
 """What a task needs: which conditions there are, what is refused and why, and JSON that reads back as it was."""
 
 import json
+import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from nova_mcp.tasks.model import (
     TaskContent,
     VerificationStep,
 )
+from nova_mcp.tools import task_content
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.task_content import AdHocContextParams
@@ -216,6 +219,14 @@ def test_guidance_without_an_id_gets_one_that_stays_the_same() -> None:
 )
 def test_a_step_that_can_not_be_judged_is_an_invalid_argument(step: dict[str, Any]) -> None:
     assert refused(verification={"steps": [{**STEP, "stepId": "s", **step}]}).reason_code == "invalid_params"
+
+
+@pytest.mark.parametrize("pattern", ["(?i)" + "[\1-\uffff]" * 39, r"[\x00-\U0010ffff]", r"[\0-\377]", "[ä-"])
+def test_patterns_that_are_dear_to_read_hold_nobody_up(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = SimpleNamespace(compile=lambda text: pytest.fail(f"{text!r} was read"), error=re.error)
+    monkeypatch.setattr(task_content, "re", reader)
+    step = {**STEP, "stepId": "s", "assertionType": "field_match", "expectedValue": pattern}
+    assert content_of(verification={"steps": [step]}).verification[0].expected_value == pattern
 
 
 def test_a_step_names_a_tool_there_is() -> None:

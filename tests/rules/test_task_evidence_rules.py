@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from itertools import accumulate, pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.browser.coverage_look import is_steady, same_site
+from nova_mcp.browser.coverage_look import ScanOptions, is_steady, same_site, scan
 from nova_mcp.browser.page import SCAN_SOURCES, scan_hash
 from nova_mcp.browser.read_progress import Piece, ReadOn, advanced
 from nova_mcp.observation.grades import Grade, grade
@@ -425,3 +426,44 @@ def test_tracking_order_default_port_and_host_case_never_change_an_address(path,
     plain = normalize_url(spelled("https://shop.example", pairs))
     assert normalize_url(spelled("https://SHOP.Example:443", shuffled)) == plain
     assert normalize_url(plain) == plain
+
+
+class StrayingTab:
+    """A tab that stands still to everybody who asks it, while its page is elsewhere when it is asked."""
+
+    url = "https://shop.example/a"
+    page_epoch = 1
+    http_status = 200
+
+    def __init__(self, scanned_at: str, measured_at: str) -> None:
+        self.channel = self
+        self._at = {"coverageScan": scanned_at, "coverageMeasure": measured_at}
+
+    def learn_status(self, status: object) -> None:
+        return
+
+    async def ask(self, question: str, args: object, **_: object) -> dict[str, Any]:
+        skeleton = {"tagOrder": [], "landmarks": [], "roles": [], "counts": dict.fromkeys(COUNTED, 0)}
+        scanned = {"channels": ["text"], "hidden": None, "nodes": 1, "iframes": 0, "frames": 0, "opaqueFrames": 0}
+        scanned |= {"shadowRoots": 0, "skeleton": skeleton, "links": [], "blocks": [], "total": 0, "length": 0}
+        same = {"url": self._at[question], "chars": 9, "whole": True, "ready": True, "status": 200}
+        return same if question == "coverageMeasure" else {**scanned, **same}
+
+
+COUNTED = ("button", "input", "link", "form", "heading", "modalLike")
+
+
+@pytest.mark.parametrize(
+    ("scanned_at", "measured_at", "reason"),
+    [
+        ("https://shop.example/a", "https://shop.example/a#part", "server_registered_scan"),
+        ("https://shop.example/b", "https://shop.example/a", "effective_url_mismatch"),
+        ("https://shop.example/a", "https://shop.example/b", "effective_url_mismatch"),
+    ],
+)
+async def test_a_page_that_is_elsewhere_while_it_is_scanned_is_not_believed(
+    scanned_at: str, measured_at: str, reason: str
+) -> None:
+    tab: Any = StrayingTab(scanned_at, measured_at)
+    look = await scan(tab, ScanOptions("nova_full_page_text_v1", hydration_ms=None))
+    assert scan_trust(look.measures).reason == reason

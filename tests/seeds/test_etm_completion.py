@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 from etm_kit import Run, ad_hoc, condition, event, to, units
-from loop_kit import Server, serving
+from loop_kit import SECRET, Server, serving
 from place_kit import failed
 
+from nova_mcp.observation.rules import DAY_MS
 from nova_mcp.observation.store import ledger_body
-from nova_mcp.tasks.tables import task_instance
+from nova_mcp.tasks import run_retention
+from nova_mcp.tasks.tables import task_instance, task_instance_event
 
 PAGE = "https://shop.example/start"
 
@@ -187,6 +189,30 @@ async def test_a_members_call_counts_and_the_report_is_not_stored(server: Server
     assert (done["completed"], done["verificationResults"][0]["state"]) == (True, "passed")
 
 
+async def test_what_is_reported_of_a_step_is_kept_without_secrets(server: Server) -> None:
+    run = await ready(server, {**STEP, "tool": "task_profiles"}, agent="teller")
+    await server.call("task_profiles", agentId="teller")
+    report = {"stepId": "s1", "state": "passed", "toolResult": {"toolNames": [1]}, "detail": f"signed in with {SECRET}"}
+    done = await run.complete(evidenceReport=[report], clientEventId="told")
+    assert done["completed"] is True
+    kept = await server.rows(task_instance_event, task_instance_event.c.instance_id == run.instance_id)
+    assert "signed in with" in str(kept)
+    assert SECRET not in str(kept)
+    again = await run.call("complete", expectedInstanceRev=1, clientEventId="told", evidenceReport=[report])
+    assert again == {**done, "duplicate": True}
+
+
+async def test_a_run_whose_details_are_gone_still_stands_as_it_ended(server: Server) -> None:
+    run = await Run.new(server)
+    await run.done(discoveredUnits=units("a"), unitUpdates=to("checked", "a"), setDiscoveryState="frozen")
+    assert (await run.complete())["completed"] is True
+    later = server.clock.now_ms() + 181 * DAY_MS
+    assert await server.nova._db.write(run_retention.forget, later) >= 1
+    told = await run.verify()
+    assert told["completionVerification"]["currentState"]["progress"] == (await run.get())["progress"]
+    assert told["completionVerification"]["currentState"]["progress"]["checkedUnits"] == 1
+
+
 @pytest.mark.parametrize(
     ("pattern", "text", "state"),
     [
@@ -202,6 +228,17 @@ async def test_patterns_have_their_time(server: Server, pattern: str, text: str,
     await server.call("task_profiles", agentId="matcher")
     told = await run.verify(evidenceReport=[{"stepId": "s1", "state": "passed", "toolResult": {"t": text}}])
     assert told["verificationResults"][0]["state"] == state
+
+
+async def test_a_pattern_beyond_ascii_is_read_before_it_is_kept(server: Server) -> None:
+    step = {**STEP, "assertionType": "field_match"}
+    for pattern, ok in (("^[ä-ü]+$", True), ("[ä-", False), (r"[\x41-\x5a", False)):
+        asked = verified({**step, "expectedValue": pattern})
+        for tool, sent in (("task_instance_create", {"adHocContext": asked}), ("task_profile_upsert", asked)):
+            told = await server.call(tool, **sent)
+            assert told["ok"] is ok, told
+            named = None if ok else "verification.steps.0.expectedValue"
+            assert (told.get("reasonCode"), told.get("argument")) == (None if ok else "invalid_params", named)
 
 
 async def test_reports_are_about_steps_of_the_run(server: Server) -> None:

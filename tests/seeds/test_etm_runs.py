@@ -11,7 +11,15 @@ from place_kit import DAY, failed
 from sqlalchemy import update
 
 from nova_mcp.observation.store import ledger_body
-from nova_mcp.tasks.tables import task_finding, task_instance, task_instance_event, task_profile, task_unit
+from nova_mcp.tasks.tables import (
+    task_finding,
+    task_guidance_log,
+    task_instance,
+    task_instance_event,
+    task_profile,
+    task_profile_term,
+    task_unit,
+)
 
 PAGE = "https://shop.example/start"
 
@@ -469,6 +477,28 @@ async def test_stored_secrets_are_not_kept_in_a_run(server: Server) -> None:
     ]
     assert len(kept) == 5
     assert not [one for one in kept if SECRET in one]
+
+
+async def test_stored_secrets_are_not_kept_in_a_profile_or_in_guidance(server: Server) -> None:
+    wanted = ad_hoc(
+        goal=f"Sign in with {SECRET}",
+        stableGuidance=[{"kind": "workflow", "text": f"Type {SECRET} first"}],
+        mandatoryChecks=[{"checkId": "c1", "description": f"{SECRET} works"}],
+        knownExceptions=[{"text": f"{SECRET} is old"}],
+    )
+    told = await server.call("task_profile_upsert", profileId="with-secret", **wanted)
+    assert told["ok"], told
+    payload = {"text": f"Always type {SECRET}", "rationale": SECRET, "appliesTo": SECRET, "tags": [SECRET]}
+    said = {"guidanceKind": "workflow", "sourceKind": "user", "profileId": "with-secret", "payload": payload}
+    logged = await server.call("task_guidance_log_add", **said)
+    assert logged["ok"], logged
+    refused = {"guidanceLogId": logged["guidanceLogId"], "profileId": "with-secret", "decision": "reject"}
+    await server.call("task_promote_guidance", **refused, reason=f"shows {SECRET}")
+    kept = [
+        str(row) for table in (task_profile, task_profile_term, task_guidance_log) for row in await server.rows(table)
+    ]
+    assert any("with-secret" in one for one in kept)
+    assert not [one for one in kept if SECRET.casefold() in one.casefold()]
 
 
 async def test_awareness_stays_within_2000_characters(server: Server) -> None:

@@ -189,6 +189,12 @@ def test_which_calls_read(write, collect, tool, more, reads):
     assert write(lambda conn: conn.execute(select(visit_window.c.reads)).scalar_one()) == reads
 
 
+@pytest.mark.parametrize(("failed", "reads"), [(True, 0), (False, 1)])
+def test_a_scan_that_failed_has_read_nothing(write, collect, failed, reads):
+    collect(call("nova.coverage_scan", scan=replace(SCAN, measures=replace(GOOD, failed=failed))))
+    assert write(lambda conn: conn.execute(select(visit_window.c.reads)).scalar_one()) == reads
+
+
 def test_a_search_reads_where_it_finds(write, collect):
     found = call("nova.search_text")
     collect(replace(found, touched=Touched(flags=frozenset({"content_exposed"}))))
@@ -200,6 +206,8 @@ def test_a_search_reads_where_it_finds(write, collect):
     [
         ({"at_ms": JOINED + 2_600}, 1),
         ({"at_ms": JOINED + 2_601}, 2),
+        ({"at_ms": JOINED - 50}, 1),
+        ({"at_ms": JOINED - 101}, 2),
         ({"at_ms": JOINED + 4_000, "life": PageLife(active_at_ms=(JOINED + 2_000,))}, 1),
         ({"url": OTHER}, 2),
         ({"task_id": "claim2"}, 2),
@@ -211,6 +219,20 @@ def test_a_search_reads_where_it_finds(write, collect):
 def test_what_splits_a_visit(write, collect, second, windows):
     collect(call(), call(**{"at_ms": JOINED + 200, **second}))
     assert write(counted(visit_window)) == windows
+
+
+def test_a_clock_that_is_set_back_makes_no_visit_longer(write, collect, key):
+    collect(call(lasts=10), call(at_ms=JOINED - 20_000, lasts=10))
+    assert write(grade_of, key) == ("weak", "dwell_too_short")
+    collect(call("nova.page_info", at_ms=JOINED - 19_000, lasts=10))
+    assert write(grade_of, key) == ("strong", None)
+
+
+def test_what_a_member_does_belongs_to_its_run_when_the_clock_is_set_back(write, collect, key):
+    scan = call("nova.coverage_scan", scan=SCAN, at_ms=JOINED - 60_000)
+    (credit,) = collect(scan).credits
+    row = write(unit, key)
+    assert (credit.reason_code, row.grade, row.covered_by_observation_id) == ("ok", "weak", scan.call_id)
 
 
 def test_another_agents_calls_change_no_run(write, collect, key):

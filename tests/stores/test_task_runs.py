@@ -281,6 +281,16 @@ def test_the_same_creation_is_the_same_run_for_a_day(db):
     db.write_sync(work)
 
 
+def test_a_refused_creation_leaves_the_event_id_of_an_old_run_alone(db):
+    def work(conn):
+        first = begin(conn, items(), event_id="start", payload_hash="h")
+        wish = RunWish(profile_id="unknown", event_id="start", payload_hash="h")
+        assert isinstance(CREATOR.create(conn, Occasion(ADA, NOW + DAY_MS + 1), wish, new_id()), Wrong)
+        assert run_of(conn, ADA[0], first.instance_id) == first
+
+    db.write_sync(work)
+
+
 def test_a_process_killed_while_it_reports_loses_nothing_it_was_told(store_url, open_db, spawn):
     db = open_db(store_url)
     run = db.write_sync(begin, items())

@@ -76,6 +76,7 @@ class Measured:
     whole: bool
     ready: bool
     status: int | None
+    url: str
 
 
 class ScanFailed(Exception):
@@ -91,7 +92,7 @@ async def scan(tab: "Tab", options: ScanOptions) -> ScanLook:
             hydration = await hydrated(tab, options.hydration_ms, iframes=options.iframes)
         told = await _ask(tab, "coverageScan", _question(options))
         measured = await measure(tab, iframes=options.iframes)
-        look = _read(told, measured, options)
+        look = _read(told, measured, options, before)
         if tab.page_epoch != epoch and normalize_url(tab.url) == normalize_url(before):
             raise ScanFailed
     except ScanFailed:
@@ -116,7 +117,7 @@ async def measure(tab: "Tab", *, iframes: bool = True) -> Measured:
     told = await _ask(tab, "coverageMeasure", {"frames": iframes})
     try:
         tab.learn_status(told["status"])
-        return Measured(int(told["chars"]), bool(told["whole"]), bool(told["ready"]), tab.http_status)
+        return Measured(int(told["chars"]), bool(told["whole"]), bool(told["ready"]), tab.http_status, str(told["url"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ScanFailed from error
 
@@ -133,7 +134,7 @@ async def judged_read(tab: "Tab", report: ReadReport) -> ScanSeen | None:
         return None
     measures = ScanMeasures(
         url_hash=_hash(before),
-        url_changed=normalize_url(tab.url) != normalize_url(before),
+        url_changed=is_elsewhere(before, tab.url, measured.url),
         hydration=hydration,
         http_status=measured.status,
         extracted_chars=report.letters,
@@ -148,6 +149,11 @@ def is_steady(earlier_chars: int, later_chars: int) -> bool:
     """Whether two measures of a page's text say that it has stopped growing."""
     change = abs(later_chars - earlier_chars)
     return change <= STEADY_CHARS or 100 * change <= STEADY_PERCENT * max(earlier_chars, later_chars)
+
+
+def is_elsewhere(url: str, *others: str) -> bool:
+    """Whether one of these addresses is another page's."""
+    return any(normalize_url(other) != normalize_url(url) for other in others)
 
 
 async def _ask(tab: "Tab", question: str, args: Json) -> dict[str, Any]:
@@ -169,7 +175,7 @@ def _question(options: ScanOptions) -> Json:
     }
 
 
-def _read(told: Mapping[str, Any], measured: Measured, options: ScanOptions) -> ScanLook:
+def _read(told: Mapping[str, Any], measured: Measured, options: ScanOptions, before: str) -> ScanLook:
     try:
         channels = set(told["channels"])
         hidden = told["hidden"]
@@ -178,6 +184,8 @@ def _read(told: Mapping[str, Any], measured: Measured, options: ScanOptions) -> 
             url_after="",
             measures=ScanMeasures(
                 url_hash="",
+                # A page may go elsewhere and be back before the tab is looked at again; its own answers say where.
+                url_changed=is_elsewhere(before, str(told["url"]), measured.url),
                 http_status=measured.status,
                 extracted_chars=int(told["chars"]),
                 measured_chars=measured.chars,
@@ -215,7 +223,7 @@ def _placed(look: ScanLook, tab: "Tab", before: str, hydration: Hydration) -> Sc
     measures = replace(
         look.measures,
         url_hash=_hash(before),
-        url_changed=normalize_url(tab.url) != normalize_url(before),
+        url_changed=look.measures.url_changed or is_elsewhere(before, tab.url),
         hydration=hydration,
         http_status=tab.http_status,
     )

@@ -1,7 +1,7 @@
 """What a recorded call proves about units of work, in the transaction that records it."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import Connection
@@ -23,6 +23,7 @@ from nova_mcp.tasks.coverage_rules import (
 )
 from nova_mcp.tasks.coverage_store import StoredScan, Uncovered
 from nova_mcp.tasks.evidence_store import Findings, Run, Unit
+from nova_mcp.tasks.model import BEFORE_JOINING_MS
 from nova_mcp.tasks.visits import PageCall, Step, stepped
 
 SCAN: Final = "nova.coverage_scan"
@@ -85,7 +86,7 @@ class EvidenceCollector:
             visit_store.touch(conn, call.owner, call.selector_hash, call.at_ms)
         scan = _scanned(conn, call)
         _remember_addresses(conn, call, scan, fresh=fresh)
-        runs = evidence_store.open_runs(conn, call.owner)
+        runs = [_belonging(run, call) for run in evidence_store.open_runs(conn, call.owner)]
         if not runs:
             return
         found = _findings(conn, call, step, scan, min(run.since_ms for run in runs))
@@ -118,7 +119,18 @@ def _page_call(record: CallRecord) -> _Call | None:
     mode = arguments.get("mode")
     hits = 1 if "content_exposed" in record.touched.flags else 0
     reads = is_read_like(record.tool_name, mode=mode if isinstance(mode, str) else None, hits=hits)
-    return _Call(record, sight, record.caller.owner, target_id, reads and sight.steady)
+    scan = record.signals.scan
+    # A scan that failed has shown nobody anything.
+    shown = scan is None or not scan.measures.failed
+    return _Call(record, sight, record.caller.owner, target_id, reads and shown and sight.steady)
+
+
+def _belonging(run: Run, call: _Call) -> Run:
+    """A member's call that was over before the member joined, and is recorded only now, was dated by a clock that has
+    been set back: it belongs to the run all the same."""
+    if call.ended_at_ms >= run.since_ms + BEFORE_JOINING_MS:
+        return run
+    return replace(run, since_ms=min(run.since_ms, call.at_ms))
 
 
 def _visited(conn: Connection, call: _Call) -> Step:

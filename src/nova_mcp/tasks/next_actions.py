@@ -58,7 +58,7 @@ def _action(code: str, standing: Standing, names: Pointers) -> NextAction:
         case "url_units_remaining":
             return _cover(names)
         case "evidence_gap":
-            return _prove(names, urls=urls)
+            return _prove(names, urls=urls, placeless=_placeless(standing))
         case _:
             return _verify(standing, names)
 
@@ -89,7 +89,16 @@ def _cover(names: Pointers) -> NextAction:
     return NextAction("nova.coverage_scan", why)
 
 
-def _prove(names: Pointers, *, urls: bool) -> NextAction:
+def _placeless(standing: Standing) -> bool:
+    """Whether nothing that lacks proof is anywhere to be seen."""
+    lacking = standing.evidence.top_exceptions
+    return bool(lacking) and all(one.grade.reason_code == "no_locator" for one in lacking)
+
+
+def _prove(names: Pointers, *, urls: bool, placeless: bool) -> NextAction:
+    if placeless:
+        why = f"{_some(names.unproven)} has no locator, so that nothing can be seen of it: start another run"
+        return NextAction("nova.task_instance_create", f"{why} and register units with one, or ask for no evidence")
     if urls:
         why = f"open {_some(names.unproven)} again and stay at least a second; a page counts when it was read"
         return NextAction("nova.read_text", why)

@@ -74,6 +74,7 @@ class RunCreator:
         if wish.source is not None and not condition.counts_urls:
             return Wrong(bad_source(f"A run of {condition.unit_kind} units takes none from URLs."))
         first = self._first_units(conn, at, wish)
+        self._let_go(conn, at, wish)
         if not run_writing.begin(conn, _new_run(at, wish, begun, first, instance_id)):
             # Another server began the run of this very event while this one waited.
             return self._known(conn, at, wish) or Refused("rev_conflict")
@@ -91,14 +92,17 @@ class RunCreator:
         if wish.event_id is None:
             return None
         run = run_created_by(conn, *at.owner, wish.event_id)
-        if run is None:
-            return None
-        if at.now_ms - run.started_at_ms > SAME_EVENT_MS:
-            run_writing.release_event_id(conn, run.instance_id)
+        if run is None or _is_over(run, at):
             return None
         if run.create_payload_hash != wish.payload_hash:
             return Wrong(reused_event(wish.event_id))
         return Created(run, duplicate=True)
+
+    def _let_go(self, conn: Connection, at: Occasion, wish: RunWish) -> None:
+        """Free an event id whose day is over, now that another run is sure to begin with it."""
+        run = None if wish.event_id is None else run_created_by(conn, *at.owner, wish.event_id)
+        if run is not None and _is_over(run, at):
+            run_writing.release_event_id(conn, run.instance_id)
 
     def _begun(self, conn: Connection, at: Occasion, wish: RunWish) -> _Begun | Refused | Wrong:
         profile = None if wish.profile_id is None else profile_store.profile(conn, at.owner[0], wish.profile_id)
@@ -123,6 +127,10 @@ class RunCreator:
             # One more than is taken shows that there are more.
             urls = tuple(self._seeds(conn, at.owner[0], source.scope_domain, MOST_SEEDS + 1))
         return seeded(urls, wish.target_url, freeze=source.freeze)
+
+
+def _is_over(run: Run, at: Occasion) -> bool:
+    return at.now_ms - run.started_at_ms > SAME_EVENT_MS
 
 
 def _new_run(at: Occasion, wish: RunWish, begun: _Begun, first: Seeded, instance_id: str) -> NewRun:

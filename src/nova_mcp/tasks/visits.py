@@ -110,7 +110,9 @@ def _goes_on(visit: Visit, call: PageCall) -> bool:
         call.error_page,
         call.agent_scripted,
     )
-    return same and not is_silent(visit.ended_at_ms, call.started_at_ms, call.life.active_at_ms)
+    # Recorded later and over before the visit began: the clock was set back, and the time between was not spent here.
+    set_back = call.ended_at_ms < visit.started_at_ms
+    return same and not set_back and not is_silent(visit.ended_at_ms, call.started_at_ms, call.life.active_at_ms)
 
 
 def _extended(visit: Visit, call: PageCall) -> Visit:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from nova_mcp.observation.model import CallRecord
 from nova_mcp.observation.rules import storable_text
 from nova_mcp.settings import ToolNames
-from nova_mcp.tasks.answers import Aborted, Completed
+from nova_mcp.tasks.answers import Aborted, Completed, Proof
 from nova_mcp.tasks.completion import Standing
 from nova_mcp.tasks.content_codec import steps_json
 from nova_mcp.tasks.model import CheckState, RunStatus
@@ -45,12 +45,12 @@ COVERAGE_GATE = "task.url_coverage"
 _REPORTS = "one per step that you ran: {stepId, state, toolResult}"
 
 
-def _state(run: Run, now: Standing) -> CurrentStatePart:
+def _state(run: Run, now: Standing, proof: Proof) -> CurrentStatePart:
     return CurrentStatePart(
         status=run.state.status,
         discovery_state=run.state.discovery,
-        progress=progress_part(now.tally),
-        url_units_remaining=now.coverage.remaining,
+        progress=progress_part(proof.tally),
+        url_units_remaining=proof.coverage.tally.remaining,
         pending_mandatory_checks=list(now.pending_checks),
     )
 
@@ -117,7 +117,7 @@ def _verified(checked: Checked) -> VerifyResult:
             completion_allowed=view.completion_allowed,
             reason_code=view.reason_code,
             reasons=reason_parts(view.reasons),
-            current_state=_state(view.run, now),
+            current_state=_state(view.run, now, view.proof),
         ),
         evidence_summary=evidence_part(view.proof.evidence),
         url_coverage=coverage_part(view.proof.coverage),
@@ -230,7 +230,7 @@ def _not_done(found: NotDone, spelling: ToolNames) -> CompleteResult:
         instance_rev=found.run.state.rev,
         reason_code=found.reason_code,
         reasons=reason_parts(found.reasons),
-        current_state=_state(found.run, found.standing),
+        current_state=_state(found.run, found.standing, found.proof),
         verification_results=verification_parts(found.standing.steps),
         evidence_summary=evidence_part(found.proof.evidence),
         url_coverage=coverage_part(found.proof.coverage),

@@ -22,6 +22,7 @@ from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Params, Part, Result, maybe, tool
 from nova_mcp.tools.task_content import HexId, NoZero, ProfileId, Reason500, Text64, Text500, check_size, text_of
+from nova_mcp.tools.task_turns import without_secrets
 from nova_mcp.tools.times import utc
 
 _LISTED: Final = 10
@@ -81,6 +82,7 @@ def _check_context(p: LogAddParams, _: Catalogue) -> None:
 async def task_guidance_log_add(ctx: ToolContext, p: LogAddParams) -> LogAddResult:
     """Notes a rule for doing a task: style, wording, scope, workflow. Said in three runs it is proposed for the task's
     profile; what a single website does belongs in nova.pks_upsert."""
+    p = without_secrets(ctx, p)
     payload = p.payload
     said = Said(p.profile_id, p.guidance_kind, payload.text, payload.applies_to, payload.url)
     saying = Saying(said, p.source_kind, payload.kept(), p.instance_id, p.agent_id)
@@ -267,6 +269,7 @@ class PromoteResult(Result):
 async def task_promote_guidance(ctx: ToolContext, p: PromoteParams) -> PromoteResult:
     """Makes logged guidance part of a profile once it was said in three runs, or turns it down for good. Open runs keep
     what they began with."""
+    p = without_secrets(ctx, p)
     verdict = Verdict(p.guidance_log_id, p.profile_id, p.decision, p.reason, check_size)
     deciding = ctx.tasks.guidance.deciding(ctx.caller.principal, verdict)
     ctx.evidence.decide = deciding.decide

@@ -10,6 +10,7 @@ from nova_mcp.tasks.profile_rules import Change, UpsertKind
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Result, maybe, tool
+from nova_mcp.tools.step_patterns import check_patterns
 from nova_mcp.tools.task_content import (
     CompletionConditionParams,
     ContentParams,
@@ -20,6 +21,7 @@ from nova_mcp.tools.task_content import (
     Text2000,
     check_size,
 )
+from nova_mcp.tools.task_turns import without_secrets
 
 
 class UpsertParams(ContentParams, AgentParams):
@@ -87,6 +89,8 @@ def _check_upsert(p: UpsertParams, catalogue: Catalogue) -> None:
 async def task_profile_upsert(ctx: ToolContext, p: UpsertParams) -> UpsertResult:
     """Writes down what a recurring task needs, or changes it: a field you send replaces the whole field, null clears an
     optional one. Runs that are open keep what they began with."""
+    await check_patterns(p)
+    p = without_secrets(ctx, p)
     wish = Upsert(p.change(), check_size, p.profile_id, p.expected_content_rev, p.source_instance_id)
     deciding = ctx.tasks.profiles.upserting(ctx.caller.principal, wish)
     ctx.evidence.decide = deciding.decide

@@ -21,6 +21,7 @@ from nova_mcp.tasks.run_views import UnitFilter, UnitRow
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Part, compact, maybe, tool
+from nova_mcp.tools.step_patterns import check_patterns
 from nova_mcp.tools.task_content import AdHocContextParams, HexId, ProfileId
 from nova_mcp.tools.task_run_params import EventId, OverridesParams, ScopeParams, TargetUrl, UnitSourceParams
 from nova_mcp.tools.task_run_parts import (
@@ -161,6 +162,8 @@ class CreateResult(RunResult):
 async def task_instance_create(ctx: ToolContext, p: CreateParams) -> CreateResult:
     """Starts one run of a task, from a profile or from adHocContext, and fixes what it is held to. Report progress as
     you work; what Nova saw decides whether it can be completed."""
+    if p.ad_hoc_context is not None:
+        await check_patterns(p.ad_hoc_context)
     kept = without_secrets(ctx, p)
     deciding = ctx.tasks.runs.creating(ctx.caller.owner, kept.wish(), lives_of(ctx))
     return left_to_store(ctx, deciding, _created, CreateResult)
