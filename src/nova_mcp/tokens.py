@@ -63,6 +63,11 @@ def estimate_tokens(text: str) -> int:
     return max(1, round(total))
 
 
+def line_tokens(line: str) -> int:
+    """What a line takes of a longer text, its line break included; an empty one is left out and takes nothing."""
+    return estimate_tokens(line) + 1 if line else 0
+
+
 def _fits(text: str, budget: int) -> bool:
     return estimate_tokens(text + ELLIPSIS) <= budget
 

@@ -43,10 +43,14 @@ def plain(text: str) -> str:
     return _BLANKS.sub(" ", folded(text)).strip()
 
 
+def every_word(text: str) -> tuple[str, ...]:
+    """All words of two letters or more, each once and in order."""
+    return tuple(word for word in dict.fromkeys(_WORD.findall(folded(text))) if len(word) > 1)
+
+
 def words(text: str, without: Collection[str] = ()) -> tuple[str, ...]:
-    """The words that say something, each once and in order; single letters, filler and `without` are left out."""
-    found = dict.fromkeys(_WORD.findall(folded(text)))
-    return tuple(word for word in found if len(word) > 1 and word not in STOPWORDS and word not in without)
+    """The words that say something: filler and `without` are left out."""
+    return tuple(word for word in every_word(text) if word not in STOPWORDS and word not in without)
 
 
 def has_word(text: str, word: str) -> bool:
@@ -59,6 +63,11 @@ def has_word(text: str, word: str) -> bool:
             return True
         start = text.find(word, start + 1)
     return False
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning and an ellipsis, in at most so many characters."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def some(count: int, one: str, many: str | None = None) -> str:

@@ -19,7 +19,6 @@ from nova_mcp.browser.claims import (
     NotHeld,
     NotYours,
     Occupied,
-    Owner,
     Place,
     Releasable,
     Renewal,
@@ -58,6 +57,7 @@ from nova_mcp.journal.rules import (
     mismatches,
     promotable,
 )
+from nova_mcp.observation.model import Owner
 
 ADA: Owner = ("local", "ada")
 BOB: Owner = ("local", "bob")

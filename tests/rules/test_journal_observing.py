@@ -380,7 +380,6 @@ def test_a_call_is_scripted_when_any_document_it_passed_was(
         scripted_epoch=scripted,
         http_status=200,
         redirects=(),
-        failed_load=False,
         signs=LifeSigns(SystemClock()),
     )
     envelope = Envelope(

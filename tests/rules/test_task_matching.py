@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nova_mcp.tasks.confidence import DAY_MS, Standing, effective_confidence, recency_factor
+from nova_mcp.tasks.filler_words import LIGHT_WORDS, STOPWORDS
 from nova_mcp.tasks.matching import (
     LEAST_JUDGED,
     Candidate,
@@ -25,7 +26,6 @@ from nova_mcp.tasks.matching import (
 from nova_mcp.tasks.model import Check, CompletionCondition, EvidencePolicy, Guidance, TaskContent
 from nova_mcp.tasks.profile_rules import AWARENESS_CHARS, Change, awareness_profile, created_profile, generated_id
 from nova_mcp.tasks.terms import index_terms, likeness, tokens, trigrams
-from nova_mcp.tasks.words import LIGHT_WORDS, STOPWORDS
 
 CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("none"))
 CONTENT = TaskContent("proofreading", "Spelling audit", "Correct typing mistakes in articles", CONDITION)

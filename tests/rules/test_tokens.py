@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.tokens import ELLIPSIS, estimate_tokens, fit_tokens
+from nova_mcp.tokens import ELLIPSIS, estimate_tokens, fit_tokens, line_tokens
 
 # How long an example takes says nothing on a busy machine.
 UNHURRIED = settings(deadline=None)
@@ -98,3 +98,7 @@ def test_one_endless_line_is_cut_between_characters():
     fitted = fit_tokens("word " * 5000, 50)
     assert 40 <= estimate_tokens(fitted) <= 50
     assert "\n" not in fitted
+
+
+def test_a_line_takes_its_break_along_and_one_that_is_left_out_takes_nothing() -> None:
+    assert [line_tokens(line) for line in ("", "one", "one two")] == [0, 2, 3]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.words import STOPWORDS, folded, has_word, plain, words
+from nova_mcp.words import STOPWORDS, cut, folded, has_word, plain, words
 
 
 def test_filler_single_letters_and_signs_are_no_words():
@@ -39,3 +39,11 @@ def test_every_word_of_a_text_is_found_in_it(text: str):
         assert has_word(folded(text), word)
         assert len(word) > 1
         assert word not in STOPWORDS
+
+
+@given(st.text(), st.integers(1, 40))
+def test_a_cut_text_has_room_and_shows_that_it_was_cut(text: str, most: int) -> None:
+    short = cut(text, most)
+    assert len(short) <= most
+    assert short == text if len(text) <= most else short.endswith("…") and text.startswith(short[:-1])
+    assert cut(short, most) == short

@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from nova_mcp.clock import Ports, SystemClock, SystemIds
 from nova_mcp.journal.collector import collecting
 from nova_mcp.journal.counters import Counters
-from nova_mcp.knowledge.deciding import Deciding
+from nova_mcp.knowledge.deciding import entry_write
 from nova_mcp.knowledge.model import Action, Context, Fingerprint, Playbook, Signal, StableId
 from nova_mcp.knowledge.page_check import PageCheck
 from nova_mcp.knowledge.refusing import LiveLook
@@ -92,13 +92,13 @@ def upsert(site):
         Fingerprint((Signal("dom", "#layer"),)),
         Playbook("dismiss", (Action("click", "#shut"),)),
     )
-    deciding = Deciding(lambda conn, _: WRITER.upsert(conn, HERE, wish, CHECK))
+    deciding = entry_write(lambda conn, _: WRITER.upsert(conn, HERE, wish, CHECK))
     return _told(site, "nova.pks_upsert"), (), deciding.decide, lambda: deciding.outcome.kind
 
 
 def patch(site):
     changes = Patch(playbook=Playbook("dismiss", (Action("click", "#new"),)), context=Context(routes=("desk",)))
-    deciding = Deciding(lambda conn, _: WRITER.patch(conn, HERE, "banner", changes, CHECK))
+    deciding = entry_write(lambda conn, _: WRITER.patch(conn, HERE, "banner", changes, CHECK))
     return _told(site, "nova.pks_patch"), (), deciding.decide, lambda: deciding.outcome.kind
 
 
@@ -111,7 +111,7 @@ def promote(site):
 def generate(site):
     plan = site.db.read_sync(planned, HERE, "local", 5, LATER)
     generation = Generation(plan, Looks(LATER))
-    deciding = Deciding(generation.write)
+    deciding = entry_write(generation.write)
     return _told(site, "nova.learn_generate"), (), deciding.decide, lambda: str(len(generation.done.written))
 
 

@@ -15,6 +15,7 @@ from nova_mcp.notes.keeper import NoteKeeper, RecallQuery, words_of
 from nova_mcp.notes.memory_store import Forgetting, Full, NewMemory, Wanted, forget, pruning, save, search
 from nova_mcp.notes.rules import DAY_MS, HALF_LIFE_MS, decay_score, expiry_for
 from nova_mcp.notes.tables import browser_memory
+from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, ServerId
 from nova_mcp.settings import NoteSettings
 
 NOW = 1_800_000_000_000
@@ -47,8 +48,12 @@ def keeper_of(db, **memory):
 def recall(db, keeper, host=None, query="", now=NOW, **more):
     given = {"principal": "local", "memory_type": None, "include_expired": False, "limit": 10}
     wanted = RecallQuery(host=host, words=words_of(query), **{**given, **more})
+    record = CallRecord(
+        "c", Caller("local", "a", ServerId("s")), "nova.memory_recall", "read", now, 0, CallOutcome("ok")
+    )
     deciding = keeper.recalling(wanted)
-    return db.write_sync(deciding.write, now)
+    db.write_sync(deciding.decide, record)
+    return deciding.result()
 
 
 def stored(db):

@@ -15,6 +15,7 @@ from nova_mcp.observation.sights import Channels, PageLife, ScanMeasures, ScanSe
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tasks import evidence_store, site_urls, visit_store
+from nova_mcp.tasks.coverage_keeper import CoverageKeeper
 from nova_mcp.tasks.coverage_store import forget as forget_scans
 from nova_mcp.tasks.evidence_collector import EvidenceCollector
 from nova_mcp.tasks.locators import path_hash
@@ -368,6 +369,17 @@ def test_a_new_member_brings_its_scans(write, collect, key):
     assert write(joins) == "bobs"
 
 
+@pytest.mark.parametrize(("kind", "counts"), [("page", True), ("url", True), ("item", False)])
+async def test_whether_an_agent_has_pages_to_cover_is_only_looked_up(db, kind, counts):
+    keeper = CoverageKeeper(db)
+    assert await keeper.counts_pages(ADA) is False
+    await db.write(open_run, unit_kind=kind)
+    assert await keeper.counts_pages(ADA) is counts
+    assert await keeper.counts_pages(BOB) is False
+    await db.write(lambda conn: conn.execute(update(task_instance_member).values(ended_at_ms=JOINED)) and None)
+    assert await keeper.counts_pages(ADA) is False
+
+
 # -- hints
 
 
@@ -457,13 +469,19 @@ def test_an_untrusted_scan_makes_no_link_known(write, collect):
 
 def test_a_site_keeps_its_newest_addresses(write, monkeypatch):
     monkeypatch.setattr(site_urls, "MOST_PER_SITE", 3)
-    for number in range(5):
-        write(site_urls.linked, "local", [f"https://shop.example/{number}"], number)
-    assert write(site_urls.seeds, "local", "shop.example", 9) == [f"https://shop.example/{n}" for n in (4, 3, 2)]
-    write(site_urls.visited, "local", "https://shop.example/9", 9)
-    write(site_urls.visited, "local", "https://other.example/9", 9)
-    assert write(site_urls.forget, 10) == 1
-    assert write(site_urls.forget, 10 + 91 * 86_400_000) == 4
+    monkeypatch.setattr(site_urls, "BEYOND", 2)
+
+    def note(number, **urls):
+        write(lambda conn: site_urls.note(conn, "local", number, **urls))
+
+    for number in range(7):
+        note(number, links=[f"https://shop.example/{number}"])
+    assert write(site_urls.seeds, "local", "shop.example", 9) == [f"https://shop.example/{n}" for n in (4, 3, 2, 1, 0)]
+    assert write(site_urls.forget, 10) == 2
+    note(8, links=["https://shop.example/8"])
+    note(9, visited=["https://shop.example/9", "https://other.example/9"])
+    assert write(site_urls.seeds, "local", "shop.example", 2) == ["https://shop.example/9", "https://shop.example/8"]
+    assert write(site_urls.forget, 10 + 91 * 86_400_000) == 6
 
 
 def test_visits_stay_for_open_runs_and_go_without(write, collect, key):

@@ -7,7 +7,7 @@ import pytest
 
 from nova_mcp.journal.collector import derive
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.deciding import Deciding
+from nova_mcp.knowledge.deciding import entry_write
 from nova_mcp.knowledge.model import Action, Context, Fingerprint, Playbook, ScopeName, Signal, StableId
 from nova_mcp.knowledge.page_check import PageCheck
 from nova_mcp.knowledge.refusing import LiveLook
@@ -62,7 +62,7 @@ class Caller:
         made = self._record(
             at_ms, tool_name="nova.pks_upsert", effect="write", outcome=CallOutcome("ok"), touched=Touched()
         )
-        deciding = Deciding(write)
+        deciding = entry_write(write)
 
         def run(conn):
             ledger.hold_chain(conn, made.caller.server_id)

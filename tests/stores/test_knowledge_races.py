@@ -9,7 +9,7 @@ from sqlalchemy import select, text
 from nova_mcp.journal.counters import shard_of
 from nova_mcp.journal.statistics_tables import statistic_total
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.deciding import Deciding
+from nova_mcp.knowledge.deciding import entry_write
 from nova_mcp.knowledge.model import Context
 from nova_mcp.knowledge.page_check import PageCheck
 from nova_mcp.knowledge.refusing import LiveLook
@@ -52,7 +52,7 @@ def told(site, number, principal, tool="nova.pks_patch"):
 
 def patching(number, principal):
     patch = Patch(context=Context(routes=(f"{principal}-{number}", "desk")))
-    return Deciding(lambda conn, _: WRITER.patch(conn, HERE, "banner", patch, CHECK))
+    return entry_write(lambda conn, _: WRITER.patch(conn, HERE, "banner", patch, CHECK))
 
 
 @pytest.mark.postgres

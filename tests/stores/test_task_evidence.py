@@ -178,9 +178,9 @@ def test_seeds_are_the_newest_known_addresses_of_a_domain(write):
                 "https://shop.example/5",
             ]
         ):
-            site_urls.visited(conn, "local", normalize_url(url), number)
-        site_urls.visited(conn, "other", "https://shop.example/6", 9)
-        site_urls.linked(conn, "local", ["https://shop.example/1"], 7)
+            site_urls.note(conn, "local", number, visited=[normalize_url(url)])
+        site_urls.note(conn, "other", 9, visited=["https://shop.example/6"])
+        site_urls.note(conn, "local", 7, links=["https://shop.example/1"])
         return (
             site_urls.seeds(conn, "local", "shop.example", 3),
             site_urls.seeds(conn, "local", "eu.shop.example", 10),

@@ -7,9 +7,10 @@ from typing import Any
 from test_task_profiles import CONTENT, TENANTS, Counting, Still, found, make, run_row
 
 from nova_mcp.clock import Ports
+from nova_mcp.errors import NovaError
 from nova_mcp.storage.engine import Database
 from nova_mcp.tasks import guidance_store, profile_store
-from nova_mcp.tasks.deciding import Refused, Wrong
+from nova_mcp.tasks.deciding import Refused
 from nova_mcp.tasks.guidance_keeper import GuidanceKeeper, Logged, Saying, Verdict
 from nova_mcp.tasks.guidance_rules import GuidanceLog, Said
 from nova_mcp.tasks.tables import task_instance
@@ -98,11 +99,11 @@ def test_another_principal_neither_sees_nor_decides(db: Database) -> None:
     assert db.read_sync(guidance_store.ripe_logs, "bob", "typos", 1) == []
     assert db.read_sync(guidance_store.overrides_of, "bob", "typos") == []
     refused = judge(db, logged.log.log_id, principal="bob")
-    assert isinstance(refused, Wrong)
-    assert refused.error.reason_code == "task.guidance_not_found"
+    assert isinstance(refused, NovaError)
+    assert refused.reason_code == "task.guidance_not_found"
     stranger = say(db, runs(db, 1, "bob")[0], principal="ada")
-    assert isinstance(stranger, Wrong)
-    assert stranger.error.reason_code == "task.instance_not_found"
+    assert isinstance(stranger, NovaError)
+    assert stranger.reason_code == "task.instance_not_found"
 
 
 def test_the_same_words_of_two_principals_are_two_rows(db: Database) -> None:

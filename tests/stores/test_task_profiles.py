@@ -14,7 +14,7 @@ from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.storage.engine import Database
 from nova_mcp.tasks import profile_store as store
 from nova_mcp.tasks.content_codec import content_json
-from nova_mcp.tasks.deciding import Refused, Wrong
+from nova_mcp.tasks.deciding import Refused
 from nova_mcp.tasks.matching import PROFILES_PER_TERM, match_profiles, query_of
 from nova_mcp.tasks.model import (
     Check,
@@ -194,7 +194,7 @@ def test_runs_are_counted_where_confidence_reads_them(db: Database) -> None:
 # -- changes, as a call's transaction takes them
 
 
-def upsert(db: Database, keeper: ProfileKeeper, principal: str = "ada", **asked: Any) -> Upserted | Refused | Wrong:
+def upsert(db: Database, keeper: ProfileKeeper, principal: str = "ada", **asked: Any) -> Upserted | Refused | NovaError:
     change = asked.pop("change", Change())
     wish = Upsert(change, asked.pop("check", lambda content: None), **asked)
     deciding = keeper.upserting(principal, wish)
@@ -224,8 +224,8 @@ def test_a_profile_that_exists_is_changed_only_from_the_revision_that_was_read(
 ) -> None:
     upsert(db, keeper, change=Change(FIELDS), profile_id="typos")
     blind = upsert(db, keeper, change=Change({"goal": "New"}), profile_id="typos")
-    assert isinstance(blind, Wrong)
-    assert blind.error.reason_code == "expected_content_rev_required"
+    assert isinstance(blind, NovaError)
+    assert blind.reason_code == "expected_content_rev_required"
     late = upsert(db, keeper, change=Change({"goal": "New"}), profile_id="typos", expected_rev=2)
     assert late == Refused("content_rev_conflict", {"currentContentRev": 1})
     clock.now += 5
@@ -252,9 +252,9 @@ def test_what_changes_nothing_is_unchanged_and_what_stands_beside_the_content_mo
 
 def test_a_new_profile_without_what_it_needs_is_refused_by_name(db: Database, keeper: ProfileKeeper) -> None:
     lacking = upsert(db, keeper, change=Change({"goal": "Find"}), profile_id="new-one")
-    assert isinstance(lacking, Wrong)
-    assert lacking.error.reason_code == "invalid_params"
-    assert "taskType is required; displayName is required; completionCondition is required" in lacking.error.message
+    assert isinstance(lacking, NovaError)
+    assert lacking.reason_code == "invalid_params"
+    assert "taskType is required; displayName is required; completionCondition is required" in lacking.message
     assert db.read_sync(store.profile, "ada", "new-one") is None
 
 
@@ -266,7 +266,7 @@ def test_what_the_whole_content_must_not_be_leaves_the_store_as_it_was(db: Datab
         raise error
 
     refused = upsert(db, keeper, change=Change({"goal": "x"}), profile_id="typos", expected_rev=1, check=check)
-    assert refused == Wrong(error)
+    assert refused is error
     assert isinstance(before, Upserted)
     assert db.read_sync(store.profile, "ada", "typos") == before.profile
 
@@ -288,8 +288,8 @@ def test_a_run_fills_the_fields_that_were_not_given(db: Database, keeper: Profil
     assert done.profile.content == replace(WHOLE, goal="Mine")
     for principal, asked in (("bob", run), ("ada", "cd" * 16)):
         missing = upsert(db, keeper, principal, change=Change(FIELDS), source_instance_id=asked)
-        assert isinstance(missing, Wrong)
-        assert missing.error.reason_code == "task.instance_not_found"
+        assert isinstance(missing, NovaError)
+        assert missing.reason_code == "task.instance_not_found"
 
 
 def test_of_several_writers_that_read_one_revision_one_is_taken(store_url: str, open_db: Any) -> None:
@@ -325,6 +325,6 @@ def test_of_several_creators_of_one_id_one_creates(store_url: str, open_db: Any)
     for thread in threads:
         thread.join()
     created = [one for one in outcomes if isinstance(one, Upserted)]
-    wrong = [one.error.reason_code for one in outcomes if isinstance(one, Wrong)]
+    wrong = [one.reason_code for one in outcomes if isinstance(one, NovaError)]
     assert [one.kind for one in created] == ["created"]
     assert wrong == ["expected_content_rev_required"] * 3

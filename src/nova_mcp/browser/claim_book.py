@@ -29,7 +29,6 @@ from nova_mcp.browser.claims import (
     NotHeld,
     NotYours,
     Occupied,
-    Owner,
     Place,
     Reclaimed,
     Releasable,
@@ -54,7 +53,7 @@ from nova_mcp.browser.claims import (
 )
 from nova_mcp.clock import Ports
 from nova_mcp.journal.model import Conclusion, Coverage, FinalizeOrder, WorkContext
-from nova_mcp.observation.model import Caller
+from nova_mcp.observation.model import Caller, Owner
 from nova_mcp.redaction import CLAIM_TOKEN_PREFIX
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable

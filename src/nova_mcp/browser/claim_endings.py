@@ -6,11 +6,12 @@ from sqlalchemy import Connection
 
 from nova_mcp.browser import claim_store
 from nova_mcp.browser.claim_store import ClaimEnd, Closing, EndedClaim, LearnMode
-from nova_mcp.browser.claims import Claim, Owner, Place
+from nova_mcp.browser.claims import Claim, Place
 from nova_mcp.clock import Ports
 from nova_mcp.errors import CoverageNotMet, InvalidParams, Unavailable
 from nova_mcp.journal.model import Conclusion, Coverage, FinalizeOrder
 from nova_mcp.journal.rules import NOTHING_LEARNED, conclude, judge_coverage
+from nova_mcp.observation.model import Owner
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 

@@ -7,11 +7,11 @@ from typing import Final, Literal, Protocol
 
 from sqlalchemy import BigInteger, Column, Connection, Index, Table, Text, bindparam, insert, select, update
 
-from nova_mcp.browser.claims import Claim, Owner, owner_key
+from nova_mcp.browser.claims import Claim, owner_key
 from nova_mcp.journal.finalize_store import conclusion_of, decision_of, gathered, summary_of, write_conclusion
 from nova_mcp.journal.model import Conclusion, Coverage, DecisionKind, FinalizeOrder, WorkContext
 from nova_mcp.journal.rules import abandoned, conclude, figures
-from nova_mcp.observation.model import Json
+from nova_mcp.observation.model import Json, Owner
 from nova_mcp.observation.store import ledger_server
 from nova_mcp.storage.schema import metadata
 

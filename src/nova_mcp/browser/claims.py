@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from nova_mcp.errors import ClaimHeld, ClaimMismatch, Fix, TooManyClaims
+from nova_mcp.observation.model import Owner
 
 IMPLICIT_LEASE_MS: Final = 120_000
 MIN_TTL_MS: Final = 5_000
@@ -15,7 +16,6 @@ MAX_TTL_MS: Final = 1_800_000
 DEFAULT_TTL_MS: Final = 120_000
 MOST_CLAIMS: Final = 32
 
-Owner = tuple[str, str]
 AgentRole = Literal["actor", "archivist", "mcp"]
 Authorization = Literal["owner", "token", "none"]
 

@@ -9,7 +9,6 @@ import anyio.to_thread
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import BrowserContext, Error, Page, StorageState, ViewportSize
 
-from nova_mcp.browser.claims import Owner
 from nova_mcp.browser.downloads import Downloads
 from nova_mcp.browser.hold import HeldBy
 from nova_mcp.browser.keeper import CLOSING_SAVE_S, Keeper
@@ -32,6 +31,7 @@ from nova_mcp.browser.sandbox import (
 from nova_mcp.browser.sandbox_traits import PLAIN, Traits
 from nova_mcp.browser.target_journal import TargetJournal, TargetOpened
 from nova_mcp.clock import Ports
+from nova_mcp.observation.model import Owner
 from nova_mcp.settings import Viewport
 
 __all__ = ["MAX_SANDBOXES", "Sandbox", "SandboxParts", "Sandboxes", "sandbox_letters", "sandbox_number"]

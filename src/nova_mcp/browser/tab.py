@@ -10,7 +10,7 @@ from playwright.async_api import Dialog, Download, Error, Frame, Page
 
 from nova_mcp.browser.blocker_rules import BlockerMemory
 from nova_mcp.browser.channel import DocumentChanged, PageChannel, PageScriptError
-from nova_mcp.browser.claims import Lease, Owner
+from nova_mcp.browser.claims import Lease
 from nova_mcp.browser.guard import NavigationGuard
 from nova_mcp.browser.host_window import (
     MAX_DIALOG_CHARS,
@@ -28,6 +28,7 @@ from nova_mcp.browser.perception import Perception
 from nova_mcp.browser.read_progress import ReadOn
 from nova_mcp.clock import Clock
 from nova_mcp.errors import NovaError
+from nova_mcp.observation.model import Owner
 from nova_mcp.policy import Denied
 
 TabState: TypeAlias = Literal["ready", "loading", "crashed", "lost", "stalled"]

@@ -11,7 +11,7 @@ from playwright.async_api import Error, Page
 from nova_mcp.browser import turns
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claim_store import ClaimEnd
-from nova_mcp.browser.claims import IMPLICIT_LEASE_MS, Claim, Lease, Owner, Place, is_live
+from nova_mcp.browser.claims import IMPLICIT_LEASE_MS, Claim, Lease, Place, is_live
 from nova_mcp.browser.host_window import DownloadSeen
 from nova_mcp.browser.page_closing import close_page
 from nova_mcp.browser.page_parts import PageParts, answers, closed_unless_kept
@@ -33,7 +33,7 @@ from nova_mcp.browser.target_refusals import (
 from nova_mcp.clock import Ports
 from nova_mcp.errors import InvalidParams, NovaError, Precondition, Unavailable
 from nova_mcp.hosts import under
-from nova_mcp.observation.model import Caller, Json
+from nova_mcp.observation.model import Caller, Json, Owner
 from nova_mcp.observation.sights import PageLife
 from nova_mcp.urls import page_host
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from nova_mcp import words
 from nova_mcp.cli.terminal import moment, print_table, say, visible
 from nova_mcp.knowledge.model import Action, Context, DomainHint, ElementPrint, Phenomenon, Playbook, VerifyStep
 from nova_mcp.promotion.model import LearningEvent
@@ -19,7 +20,7 @@ _LEVELS = ("candidate", "shadow", "active")
 
 
 def cut(text: str, chars: int = SHOWN_CHARS) -> str:
-    return text if len(text) <= chars else text[: chars - 1] + "…"
+    return words.cut(text, chars)
 
 
 def standing(kept: Phenomenon | DomainHint) -> str:

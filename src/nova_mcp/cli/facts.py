@@ -10,6 +10,7 @@ from nova_mcp.cli.stored import opened
 from nova_mcp.cli.terminal import moment, note, print_json, print_table
 from nova_mcp.facts.model import Fact
 from nova_mcp.facts.reader import LISTED, FactFilter, ListedFact, listed
+from nova_mcp.words import cut
 
 app = typer.Typer(add_completion=False)
 
@@ -47,7 +48,7 @@ def _rows(one: ListedFact, *, history: bool) -> list[tuple[object, ...]]:
             one.target_id,
             one.service_key,
             version.key,
-            _cut(version.value),
+            cut(version.value, SHOWN_CHARS),
             version.state if version.valid_to_ms is None else f"until {moment(version.valid_to_ms)}",
             version.certainty,
             version.support,
@@ -55,10 +56,6 @@ def _rows(one: ListedFact, *, history: bool) -> list[tuple[object, ...]]:
         )
         for version in versions
     ]
-
-
-def _cut(value: str) -> str:
-    return value if len(value) <= SHOWN_CHARS else value[: SHOWN_CHARS - 1] + "…"
 
 
 def _as_json(one: ListedFact) -> dict[str, Any]:

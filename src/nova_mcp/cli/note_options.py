@@ -29,10 +29,6 @@ def given_text(text: str) -> str:
     return sys.stdin.read() if text == "-" else text
 
 
-def cut(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
-
-
 @contextmanager
 def told() -> Iterator[None]:
     """What a tool would have answered as an error, for a person."""

@@ -8,11 +8,11 @@ import typer
 
 from nova_mcp.cli.note_options import (
     LOCAL,
+    SHOWN_CHARS,
     Everybody,
     NewText,
     Text,
     Whose,
-    cut,
     given_text,
     screened,
     told,
@@ -34,6 +34,7 @@ from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.domain_notes import DomainNoteParams
 from nova_mcp.tools.note_params import parsed_domain
 from nova_mcp.tools.times import utc
+from nova_mcp.words import cut
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `nova notes list domain` shows it.")]
 Domain = Annotated[str, typer.Option("--domain", metavar="HOST", help="The host it is about.")]
@@ -155,7 +156,7 @@ def show(found: list[DomainNote]) -> None:
                 one.source,
                 one.rev,
                 moment(one.updated_at_ms),
-                cut(one.value),
+                cut(one.value, SHOWN_CHARS),
             )
             for one in found
         ],

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy import Connection
 
-from nova_mcp.cli.note_options import LISTED, LOCAL, NewText, Text, Whose, cut, given_text, screened, told
+from nova_mcp.cli.note_options import LISTED, LOCAL, SHOWN_CHARS, NewText, Text, Whose, given_text, screened, told
 from nova_mcp.cli.options import DataDir, Store, read_settings
 from nova_mcp.cli.stored import opened
 from nova_mcp.cli.terminal import fail, moment, note, print_table, say
@@ -23,6 +23,7 @@ from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.browser_memory import MemoryNoteParams, memory_texts
 from nova_mcp.tools.note_params import parsed_domain
 from nova_mcp.tools.times import utc
+from nova_mcp.words import cut
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=1, help="As `nova notes list memory` shows it.")]
 Kind = Annotated[str, typer.Option("--type", metavar="TYPE", help="note, preference or context.")]
@@ -143,7 +144,7 @@ def show(found: list[MemoryRow], now_ms: int) -> None:
                 one.source,
                 f"{decay_score(one.memory_type, one.expires_at_ms, now_ms):.2f}",
                 moment(one.expires_at_ms),
-                cut(one.content),
+                cut(one.content, SHOWN_CHARS),
             )
             for one in found
         ],

@@ -7,11 +7,11 @@ import typer
 from nova_mcp.cli.note_options import (
     LISTED,
     LOCAL,
+    SHOWN_CHARS,
     Everybody,
     NewText,
     Text,
     Whose,
-    cut,
     given_text,
     screened,
     told,
@@ -30,6 +30,7 @@ from nova_mcp.storage.engine import Database
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.operator_notes import StoreNoteParams, note_texts
 from nova_mcp.tools.times import utc
+from nova_mcp.words import cut
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `nova notes list operator` shows it.")]
 Tags = Annotated[list[str], typer.Option("--tag", metavar="TAG", help="A word to find it by; may be given often.")]
@@ -132,7 +133,7 @@ def show(found: list[OperatorNote]) -> None:
                 one.category or "",
                 one.match_count,
                 moment(one.updated_at_ms),
-                cut(one.content),
+                cut(one.content, SHOWN_CHARS),
             )
             for one in found
         ],

@@ -14,9 +14,10 @@ from nova_mcp.tasks.confidence import Tuning
 from nova_mcp.tasks.content_codec import content_json
 from nova_mcp.tasks.overview import OwnedProfile, RunBrief, RunWhole
 from nova_mcp.tasks.profile_keeper import tuning_of
-from nova_mcp.tasks.profile_rules import Profile, cut
+from nova_mcp.tasks.profile_rules import Profile
 from nova_mcp.tasks.run_rules import CheckMark
 from nova_mcp.tools.times import utc
+from nova_mcp.words import cut
 
 app = typer.Typer(
     add_completion=False,

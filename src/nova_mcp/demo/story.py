@@ -138,6 +138,49 @@ async def _known(stage: Stage) -> None:
     stage.tell("a fact, and a guess that can't replace it", text.splitlines()[-1], expected=right)
 
 
+def _audit_of(pages: list[str]) -> dict[str, Any]:
+    done_when = {"coverageMode": "exhaustive", "unitKind": "page", "stopMetric": "all_units_processed"}
+    task = {"taskType": "audit", "displayName": "Read the shop", "goal": "Read every page."}
+    return {
+        "adHocContext": {**task, "completionCondition": done_when},
+        "targetUrl": pages[0],
+        "unitSource": {"kind": "explicit", "explicitUrls": pages, "freezeAfterPopulate": True},
+    }
+
+
+async def _audited(stage: Stage) -> None:
+    pages = [f"{stage.site.base_url}{path}" for path in ("/", "/profile")]
+    begun, _ = await stage.call("call", tool="task_instance_create", args=_audit_of(pages))
+    run = {"instanceId": begun.get("instanceId")}
+    claimed = {"unitUpdates": [{"url": page, "status": "checked"} for page in pages]}
+    told = {**run, "expectedInstanceRev": 0, "clientEventId": "told", **claimed}
+    await stage.call("call", tool="task_instance_progress", args=told)
+    done = {**run, "expectedInstanceRev": 1, "clientEventId": "done"}
+    early, text = await stage.call("call", tool="task_instance_complete", args=done)
+    right = early.get("completed") is False and early.get("reasonCode") == "url_units_remaining"
+    stage.tell("done, says the agent that has read nothing", text.replace("\n", " · ")[:120], expected=right)
+    for page in pages:
+        await stage.call("navigate", url=page)
+        await stage.call("call", tool="coverage_scan", args={"scanId": "nova_full_page_text_v1"})
+    proven, text = await stage.call("call", tool="task_instance_complete", args=done)
+    stage.tell("done, once every page was read", text.splitlines()[-1], expected=proven.get("completed") is True)
+
+
+async def _noted(stage: Stage) -> None:
+    await stage.call("navigate", url=stage.site.base_url + "/")
+    note = {"domain": stage.site.base_url, "key": "RULES", "value": "One kettle per day.", "enforcement": "block"}
+    await stage.call("call", tool="domain_note", args=note)
+    before = stage.site.received["POST /api/cart"]
+    held, _ = await stage.call("click_selector", selector="#add")
+    right = held.get("reasonCode") == "acknowledge_required" and stage.site.received["POST /api/cart"] == before
+    stage.tell("a note about the site that must be read first", str(held.get("message")), expected=right)
+    await stage.call("call", tool="domain_note_ack", args={"domain": note["domain"], "key": "RULES"})
+    await stage.call("click_selector", selector="#add")
+    count = stage.site.received["POST /api/cart"] - before
+    stage.tell("acknowledged, and the click goes through", f"requests received: {count}", expected=count == 1)
+    await stage.call("call", tool="domain_note_delete", args={"domain": note["domain"], "key": "RULES"})
+
+
 async def _candidate(stage: Stage, tab: str) -> None:
     noted, _ = await stage.call(
         "call",
@@ -228,6 +271,8 @@ SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     _learned,
     _known,
     _not_disturbed,
+    _audited,
+    _noted,
     _bad_input,
 )
 

@@ -1,19 +1,20 @@
-"""Writes that are decided in the transaction of the call that asks for them, and what its record says about them."""
+"""Writes of entries, and what the record of the call that asks for one says about it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Final, Generic, TypeVar
+from dataclasses import replace
+from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
-from nova_mcp.errors import FAMILIES, InvalidParams
+from nova_mcp.errors import FAMILIES
 from nova_mcp.journal.observing import context_host, tool_event_of
 from nova_mcp.journal.store import session_of
 from nova_mcp.knowledge.hint_writing import HintWritten
 from nova_mcp.knowledge.model import Problem
 from nova_mcp.knowledge.writer import Missing
 from nova_mcp.knowledge.writing import Conflict, Refused, Written
-from nova_mcp.observation.model import CallRecord, OutcomeKind
+from nova_mcp.observation.deciding import Deciding, failed, with_reason
+from nova_mcp.observation.model import CallRecord
 
 T = TypeVar("T")
 CONFLICT: Final = "rev_conflict"
@@ -21,19 +22,12 @@ CONFLICT: Final = "rev_conflict"
 REFUSALS: Final = frozenset({"pks.evidence_required"})
 
 
-@dataclass(slots=True)
-class Deciding(Generic[T]):
-    """A write on its way into the store; `outcome` is there once the call's record is committed."""
-
-    write: Callable[[Connection, CallRecord], T]
-    outcome: T | None = field(default=None)
-
-    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
-        if record.outcome.kind not in ("ok", "partial"):
-            return record
+def entry_write(write: Callable[[Connection, CallRecord], T]) -> Deciding[T]:
+    def holding(conn: Connection, record: CallRecord) -> T:
         hold_session(conn, record)
-        self.outcome = self.write(conn, record)
-        return told(record, self.outcome)
+        return write(conn, record)
+
+    return Deciding(holding, told)
 
 
 def hold_session(conn: Connection, record: CallRecord) -> None:
@@ -47,13 +41,13 @@ def told(record: CallRecord, outcome: object) -> CallRecord:
     """The record with what the write came to."""
     match outcome:
         case Refused(problems) if problems[0].code in REFUSALS:
-            return _with(record, reason_code=problems[0].code)
+            return with_reason(record, problems[0].code)
         case Refused(problems):
             return _failed(record, problems[0].code)
         case Problem(code):
             return _failed(record, code)
         case Conflict():
-            return _with(record, reason_code=CONFLICT)
+            return with_reason(record, CONFLICT)
         case Missing(scope):
             return _failed(record, "pks.scope_not_found" if scope else "pks.phenomenon_not_found")
         case Written(kind) | HintWritten(kind) if kind != "unchanged":
@@ -61,12 +55,5 @@ def told(record: CallRecord, outcome: object) -> CallRecord:
     return record
 
 
-def _with(record: CallRecord, *, reason_code: str) -> CallRecord:
-    return replace(record, outcome=replace(record.outcome, reason_code=reason_code))
-
-
 def _failed(record: CallRecord, reason_code: str) -> CallRecord:
-    family = next(one for one in FAMILIES if reason_code in one.reasons)
-    kind: OutcomeKind = "invalid" if family is InvalidParams else "failed"
-    outcome = replace(record.outcome, kind=kind, error_code=family.error_code, reason_code=reason_code)
-    return replace(record, outcome=outcome)
+    return failed(record, next(one for one in FAMILIES if reason_code in one.reasons), reason_code)

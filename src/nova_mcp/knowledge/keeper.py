@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from nova_mcp.clock import Clock
 from nova_mcp.knowledge import platform_store, store
-from nova_mcp.knowledge.deciding import Deciding
+from nova_mcp.knowledge.deciding import entry_write
 from nova_mcp.knowledge.discovery import Service, discovered
 from nova_mcp.knowledge.fingerprints import ObservedSignal
 from nova_mcp.knowledge.health import trust_of
@@ -30,6 +30,7 @@ from nova_mcp.knowledge.ranking import Question, Ranking, Request, rank
 from nova_mcp.knowledge.scribe import Scribe
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.knowledge.writer import Writer
+from nova_mcp.observation.deciding import Deciding
 from nova_mcp.observation.model import CallRecord, Link
 from nova_mcp.observation.recorder import Also
 from nova_mcp.storage.engine import Database
@@ -165,4 +166,4 @@ class KnowledgeKeeper:
 
     def deciding(self, write: Callable[[Connection, CallRecord], T]) -> Deciding[T]:
         """A write for the transaction of a call; hand its `decide` to the call's evidence."""
-        return Deciding(write)
+        return entry_write(write)

@@ -1,13 +1,14 @@
-"""Writes of notes, decided in the transaction of the call that asks for them."""
+"""Writes of notes: one at a time for each principal, so that limits hold."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection, text
 
-from nova_mcp.errors import InvalidParams, NovaError
-from nova_mcp.observation.model import CallRecord, OutcomeKind
+from nova_mcp.errors import NovaError
+from nova_mcp.journal.observing import ended_at_ms
+from nova_mcp.observation.deciding import Deciding, with_reason
+from nova_mcp.observation.model import CallRecord
 
 T = TypeVar("T")
 
@@ -15,7 +16,7 @@ _HOLD = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 
 
 def hold(conn: Connection, store: str, principal: str) -> None:
-    """Keeps other writers of one principal's notes away until the transaction ends, so that limits hold.
+    """Keeps other writers of one principal's notes away until the transaction ends.
 
     SQLite has one writer at a time anyway.
     """
@@ -23,35 +24,13 @@ def hold(conn: Connection, store: str, principal: str) -> None:
         conn.execute(_HOLD, {"name": f"nova:{store}:{principal}"})
 
 
-@dataclass(slots=True)
-class Deciding(Generic[T]):
-    """A write on its way into the store; `outcome` is there once the call's record is committed.
+def note_write(
+    write: Callable[[Connection, int], T | NovaError], reason: Callable[[T], str | None] = lambda _: None
+) -> Deciding[T]:
+    """A write that is told when the call ended; `reason` is why the answer to it is no, if it is."""
 
-    A refusal is an outcome like any other: raised, it would take the call's record with it. Whoever writes decides
-    first and refuses before anything is changed.
-    """
+    def told(record: CallRecord, outcome: T) -> CallRecord:
+        said = reason(outcome)
+        return record if said is None else with_reason(record, said)
 
-    write: Callable[[Connection, int], T | NovaError]
-    reason: Callable[[T], str | None] = lambda _: None
-    outcome: T | NovaError | None = field(default=None)
-
-    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
-        if record.outcome.kind not in ("ok", "partial"):
-            return record
-        self.outcome = self.write(conn, record.started_at_ms + record.duration_ms)
-        if isinstance(self.outcome, NovaError):
-            error = self.outcome
-            kind: OutcomeKind = "invalid" if isinstance(error, InvalidParams) else "failed"
-            told = replace(record.outcome, kind=kind, error_code=error.error_code, reason_code=error.reason_code)
-            return replace(record, outcome=told)
-        if (said := self.reason(self.outcome)) is not None:
-            return replace(record, outcome=replace(record.outcome, reason_code=said))
-        return record
-
-    def result(self) -> T:
-        """What it came to; raises what the write was refused with."""
-        if isinstance(self.outcome, NovaError):
-            raise self.outcome
-        if self.outcome is None:
-            raise AssertionError("a write was answered before it was decided")
-        return self.outcome
+    return Deciding(lambda conn, record: write(conn, ended_at_ms(record)), told)

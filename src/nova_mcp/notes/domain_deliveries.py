@@ -4,8 +4,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from nova_mcp.notes.domain_model import Ack, DomainNote, Form, Heard, NoteId, Owner
+from nova_mcp.notes.domain_model import Ack, DomainNote, Form, Heard, NoteId
 from nova_mcp.notes.domain_rules import after_telling, form_of
+from nova_mcp.observation.model import Owner
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -10,9 +10,9 @@ from nova_mcp.clock import Ports
 from nova_mcp.errors import NovaError
 from nova_mcp.hosts import normalize_host, site
 from nova_mcp.notes import domain_store as store
-from nova_mcp.notes.deciding import Deciding
+from nova_mcp.notes.deciding import note_write
 from nova_mcp.notes.domain_deliveries import Deliveries
-from nova_mcp.notes.domain_model import DomainNote, Due, Enforcement, Form, NoteScope, Owner, Repeat, Wish
+from nova_mcp.notes.domain_model import DomainNote, Due, Enforcement, Form, NoteScope, Repeat, Wish
 from nova_mcp.notes.domain_refusals import refused
 from nova_mcp.notes.domain_rules import (
     HINT_CHARS,
@@ -28,7 +28,8 @@ from nova_mcp.notes.domain_rules import (
     scope_of,
 )
 from nova_mcp.notes.playbook import PLAYBOOK_KEY
-from nova_mcp.observation.model import CallRecord, Link
+from nova_mcp.observation.deciding import Deciding
+from nova_mcp.observation.model import CallRecord, Link, Owner
 from nova_mcp.observation.recorder import Also
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
@@ -259,7 +260,7 @@ class DomainNotes:
             done = store.put(conn, wish, now_ms, self._ports.ids.token)
             return done if isinstance(done, store.Written) else refused(done, wish.domain, wish.key)
 
-        return Deciding(write, _stale)
+        return note_write(write, _stale)
 
     def removing(
         self, principal: str, domain: str, key: str, expected_rev: int | None
@@ -270,7 +271,7 @@ class DomainNotes:
             done = store.remove(conn, (principal, False), domain, key, expected_rev)
             return done if isinstance(done, Delete | NoSuchNote) else refused(done, domain, key)
 
-        return Deciding(write, _stale)
+        return note_write(write, _stale)
 
 
 def _stale(outcome: object) -> str | None:

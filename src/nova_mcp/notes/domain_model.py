@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, NewType
 
 from nova_mcp.notes.model import Source
+from nova_mcp.observation.model import Owner
 
 NoteId = NewType("NoteId", str)
 Enforcement = Literal["none", "warn", "block"]
 NoteMode = Literal["off", "warn", "block"]
 NoteScope = Literal["host", "parent"]
 Form = Literal["full", "stub"]
-Owner = tuple[str, str]
 
 
 class Keep:

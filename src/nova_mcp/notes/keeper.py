@@ -15,7 +15,7 @@ from nova_mcp.knowledge.codec import decoded
 from nova_mcp.knowledge.model import ScopeName
 from nova_mcp.knowledge.tables import knowledge_scope
 from nova_mcp.notes import memory_store, operator_store
-from nova_mcp.notes.deciding import Deciding, hold
+from nova_mcp.notes.deciding import hold, note_write
 from nova_mcp.notes.memory_store import Forgetting, Full, Glimpse, NewMemory, Saved, Wanted
 from nova_mcp.notes.model import (
     EVERYBODY,
@@ -30,8 +30,11 @@ from nova_mcp.notes.model import (
 from nova_mcp.notes.operator_store import Draft, Outcome, Stale, Stored
 from nova_mcp.notes.rules import Exclusions, content_fold, exclusion_reason, path_matches, rank_notes
 from nova_mcp.notes.sensitive import sensitive_sites
+from nova_mcp.observation.deciding import Deciding
+from nova_mcp.observation.model import Owner
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
+from nova_mcp.words import cut
 
 TOLD_MS: Final = 30 * 60 * 1000
 TOLD_KEPT: Final = 2_000
@@ -128,7 +131,7 @@ class NoteKeeper:
         def write(conn: Connection, now_ms: int) -> Saved | NovaError:
             return self.save(conn, new, now_ms)
 
-        return Deciding(write)
+        return note_write(write)
 
     def save(self, conn: Connection, new: NewMemory, now_ms: int) -> Saved | NovaError:
         if (reason := self.excluded(conn, new.domain)) is not None:
@@ -137,7 +140,7 @@ class NoteKeeper:
         return memory_full(saved) if isinstance(saved, Full) else saved
 
     def recalling(self, query: RecallQuery) -> Deciding[Recalled]:
-        return Deciding(lambda conn, now_ms: self._recall(conn, query, now_ms))
+        return note_write(lambda conn, now_ms: self._recall(conn, query, now_ms))
 
     def _recall(self, conn: Connection, query: RecallQuery, now_ms: int) -> Recalled:
         hold(conn, "browser_memory", query.principal)
@@ -165,7 +168,9 @@ class NoteKeeper:
 
     def forgetting(self, what: Forgetting) -> Deciding[int]:
         nothing = None if what == Forgetting(what.principal) else "memory.not_found"
-        return Deciding(lambda conn, _: memory_store.forget(conn, what), reason=lambda gone: None if gone else nothing)
+        return note_write(
+            lambda conn, _: memory_store.forget(conn, what), reason=lambda gone: None if gone else nothing
+        )
 
     async def surfaced_memory(
         self, principal: str, host: str, path: str, limit: int, chars: int
@@ -191,11 +196,11 @@ class NoteKeeper:
         items = tuple(_item(one, chars) for one in fitting[:limit])
         return SurfacedMemory(host, len(fitting), items, frozenset((one.memory_id, one.content_rev) for one in fitting))
 
-    def is_news(self, owner: tuple[str, str], found: SurfacedMemory) -> bool:
+    def is_news(self, owner: Owner, found: SurfacedMemory) -> bool:
         """Whether any of it is new to this caller, or half an hour old."""
         return not found.mark <= self._heard(owner, found.host)
 
-    def told(self, owner: tuple[str, str], found: SurfacedMemory) -> None:
+    def told(self, owner: Owner, found: SurfacedMemory) -> None:
         """The caller gets it with this answer."""
         heard = self._heard(owner, found.host)
         key = (*owner, found.host)
@@ -204,7 +209,7 @@ class NoteKeeper:
         while len(self._told) > TOLD_KEPT:
             self._told.popitem(last=False)
 
-    def _heard(self, owner: tuple[str, str], host: str) -> frozenset[tuple[int, int]]:
+    def _heard(self, owner: Owner, host: str) -> frozenset[tuple[int, int]]:
         at_ms, heard = self._told.get((*owner, host), (0, frozenset()))
         return heard if self._clock.now_ms() - at_ms < TOLD_MS else frozenset()
 
@@ -214,7 +219,7 @@ class NoteKeeper:
         def write(conn: Connection, now_ms: int) -> Stored | Stale | NovaError:
             return refused(operator_store.store(conn, draft, now_ms, self._ids.token))
 
-        return Deciding(write, reason=lambda one: "rev_conflict" if isinstance(one, Stale) else None)
+        return note_write(write, reason=lambda one: "rev_conflict" if isinstance(one, Stale) else None)
 
     def querying(self, principal: str, keywords: Sequence[str], min_score: float, limit: int) -> Deciding[list[Ranked]]:
         def write(conn: Connection, now_ms: int) -> list[Ranked]:
@@ -222,7 +227,7 @@ class NoteKeeper:
             operator_store.matched(conn, [one.note for one in found], now_ms)
             return found
 
-        return Deciding(write)
+        return note_write(write)
 
     async def for_keywords(
         self, principal: str, keywords: Sequence[str], limit: int = 5, min_score: float = 0.3
@@ -242,7 +247,7 @@ class NoteKeeper:
                 case ended:
                     return ended == "deleted"
 
-        return Deciding(write)
+        return note_write(write)
 
 
 def _matched_by(row: MemoryRow, host: str | None) -> MatchedBy:
@@ -250,8 +255,7 @@ def _matched_by(row: MemoryRow, host: str | None) -> MatchedBy:
 
 
 def _item(one: Glimpse, chars: int) -> SurfacedItem:
-    text = one.content if len(one.content) <= chars else one.content[: chars - 1] + "…"
-    return SurfacedItem(one.memory_id, one.memory_type, text, one.source)
+    return SurfacedItem(one.memory_id, one.memory_type, cut(one.content, chars), one.source)
 
 
 # -- refusals

@@ -34,6 +34,10 @@ Flag = Literal[
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
+# A principal and one of its agents: whose a call, a claim or a run is.
+Owner: TypeAlias = tuple[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who calls: a principal, the agent it speaks for, and the server that answers."""
@@ -43,7 +47,7 @@ class Caller:
     server_id: ServerId
 
     @property
-    def owner(self) -> tuple[str, str]:
+    def owner(self) -> Owner:
         return (self.principal, self.agent_id)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from nova_mcp.browser.claims import Lease
 from nova_mcp.browser.targets import Tab
 from nova_mcp.clock import Clock
-from nova_mcp.observation.model import Caller
+from nova_mcp.observation.model import Caller, Owner
 from nova_mcp.pipeline.gates import GateFacts
 from nova_mcp.pipeline.session_budget import (
     SESSION_GAP_MS,
@@ -77,7 +77,7 @@ class Admission:
         self._clock = clock
         self._free: tuple[float, int | None] | None = None
         self._connections: dict[str, dict[str, _Connection]] = {}
-        self._sessions: dict[tuple[str, str], Session] = {}
+        self._sessions: dict[Owner, Session] = {}
         gates = settings.gates
         self._caps = Caps(
             gates.session_calls, gates.session_navigations, gates.session_minutes, gates.session_image_bytes
@@ -116,7 +116,7 @@ class Admission:
         if image_bytes:
             self._sessions[caller.owner] = pictured(self._session(caller.owner), image_bytes)
 
-    def _session(self, owner: tuple[str, str]) -> Session:
+    def _session(self, owner: Owner) -> Session:
         now = self._now()
         session = self._sessions[owner] = asked(session_at(self._sessions.get(owner), now), now)
         if len(self._sessions) > SESSIONS_KEPT:

@@ -251,12 +251,7 @@ class Pipeline:
         if tab is not None:
             facts = replace(facts, lease=parts.browser.claims.lease_on(tab), lacking=envelope.lacking)
         if NOTE_GATE in gates:
-            facts = replace(
-                facts,
-                site=envelope.site,
-                unreadable=envelope.unreadable,
-                notes_only_warn=self._sites.only_warn,
-            )
+            facts = self._sites.for_gates(facts, envelope)
         match admit(gates, facts, parts.settings.gates):
             case Refused(gate_id, error):
                 envelope.gate_id = gate_id

@@ -19,7 +19,7 @@ from nova_mcp.errors import (
 from nova_mcp.facts.policies import Lacking, capability_missing
 from nova_mcp.notes.domain_model import Due
 from nova_mcp.notes.domain_refusals import acknowledge_required
-from nova_mcp.observation.model import MUTATING, Effect
+from nova_mcp.observation.model import MUTATING, Effect, Owner
 from nova_mcp.pipeline.session_budget import Exhausted
 from nova_mcp.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
 from nova_mcp.settings import GateMode, GateSettings
@@ -35,7 +35,7 @@ class GateFacts:
     """Everything the gates look at, read once before they are asked."""
 
     effect: Effect
-    owner: tuple[str, str]
+    owner: Owner
     now_ms: int
     stopped: bool = False
     free_mb: int | None = None

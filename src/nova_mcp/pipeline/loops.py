@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from nova_mcp.clock import Clock
 from nova_mcp.errors import Fix, Internal, InvalidParams, NovaError, Precondition, Repeated, Stage
-from nova_mcp.observation.model import Caller, Json
+from nova_mcp.observation.model import Caller, Json, Owner
 from nova_mcp.tools.context import Evidence
 from nova_mcp.tools.spec import Params, Result, ToolSpec
 
@@ -22,8 +22,6 @@ FORGOTTEN_MS: Final = 10 * 60_000
 KEPT_PER_OWNER: Final = 64
 KEPT_OWNERS: Final = 1_000
 FAILED_STATES: Final = ("failed", "blocked", "not_found")
-
-Owner = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)

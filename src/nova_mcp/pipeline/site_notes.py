@@ -8,6 +8,7 @@ from nova_mcp.notes.domain_keeper import DomainNotes
 from nova_mcp.notes.domain_model import DomainNote, Due, Form
 from nova_mcp.observation.model import Json
 from nova_mcp.pipeline.envelope import Envelope
+from nova_mcp.pipeline.gates import GateFacts
 from nova_mcp.pipeline.model import Answer
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.note_lines import note_line, stub_line
@@ -24,10 +25,6 @@ class SiteNotes:
     def __init__(self, notes: DomainNotes) -> None:
         self._notes = notes
 
-    @property
-    def only_warn(self) -> bool:
-        return self._notes.mode != "block"
-
     async def weigh(self, spec: ToolSpec, envelope: Envelope, now_ms: float) -> None:
         """What the caller has to hear before this call."""
         tab = envelope.evidence.tab
@@ -38,6 +35,11 @@ class SiteNotes:
             envelope.site = await self._notes.due(envelope.caller.owner, tab.target_id, tab.url)
         except StoreUnavailable:
             envelope.unreadable = frozenset({GATE})
+
+    def for_gates(self, facts: GateFacts, envelope: Envelope) -> GateFacts:
+        """What the gates look at, with what was weighed."""
+        only_warn = self._notes.mode != "block"
+        return replace(facts, site=envelope.site, unreadable=envelope.unreadable, notes_only_warn=only_warn)
 
     def refused(self, envelope: Envelope) -> None:
         """The refusal delivers the notes it is about."""

@@ -8,6 +8,7 @@ from typing import Final
 from nova_mcp.observation.model import Json
 from nova_mcp.tasks.completion import Tally
 from nova_mcp.tasks.model import DiscoveryState, RunStatus
+from nova_mcp.words import cut
 
 MOST_RUNS: Final = 3
 MOST_CHARS: Final = 2_000
@@ -45,16 +46,15 @@ def shortened(run: ActiveRun) -> ActiveRun:
     hint = run.resume
     if hint.checkpoint is not None:
         return replace(run, resume=replace(hint, checkpoint=None))
-    cut = replace(hint, cursor=_cut(hint.cursor), last_action=_cut(hint.last_action))
-    cut = replace(cut, last_processed_url=_cut(hint.last_processed_url))
+    less = replace(hint, cursor=_cut(hint.cursor), last_action=_cut(hint.last_action))
+    less = replace(less, last_processed_url=_cut(hint.last_processed_url))
     target = None if run.target_url is None else run.target_url[: 2 * _SHORTEST]
-    return replace(run, resume=cut, target_url=target, display_name=run.display_name[:_SHORTEST])
+    return replace(run, resume=less, target_url=target, display_name=run.display_name[:_SHORTEST])
 
 
 def _cut(value: Json) -> Json:
-    if value is None or len(text := value if isinstance(value, str) else json.dumps(value)) <= _SHORTEST:
-        return value
-    return text[: _SHORTEST - 1] + "…"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return value if value is None or len(text) <= _SHORTEST else cut(text, _SHORTEST)
 
 
 def fewer_words(runs: Sequence[ActiveRun]) -> tuple[ActiveRun, ...]:

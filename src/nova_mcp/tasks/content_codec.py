@@ -29,10 +29,18 @@ def canonical(value: Json) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def _compact(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def json_chars(value: Json) -> int:
+    """How long a value is as the compact JSON that an answer carries."""
+    return len(_compact(value))
+
+
 def json_bytes(value: Json) -> int:
     """How large a value is as the compact UTF-8 JSON that a caller would send."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return len(text.encode("utf-8", "surrogatepass"))
+    return len(_compact(value).encode("utf-8", "surrogatepass"))
 
 
 # -- out
@@ -103,10 +111,6 @@ def content_json(content: TaskContent) -> dict[str, Json]:
         "knownExceptions": exceptions_json(content.known_exceptions),
         "verification": verification_json(content.verification),
     }
-
-
-def content_text(content: TaskContent) -> str:
-    return canonical(content_json(content))
 
 
 # -- back: what stands in a store was checked when it was written, so it is only read

@@ -1,10 +1,25 @@
 """What tools ask about runs while a call is made."""
 
-from sqlalchemy import Connection
+from typing import Final
 
+from sqlalchemy import Connection, bindparam, select
+
+from nova_mcp.observation.model import Owner
 from nova_mcp.storage.engine import Database
-from nova_mcp.tasks import evidence_store
-from nova_mcp.tasks.visit_store import Owner
+from nova_mcp.storage.prepared import Prepared
+from nova_mcp.tasks.model import URL_KINDS
+from nova_mcp.tasks.tables import task_instance, task_instance_member
+
+# Only looked at: a reader may hold nothing, and a call that reads a page must not wait for one that reports.
+_KINDS: Final = Prepared(
+    select(task_instance.c.unit_kind)
+    .join(task_instance_member, task_instance.c.instance_id == task_instance_member.c.instance_id)
+    .where(
+        task_instance_member.c.principal == bindparam("owner_principal"),
+        task_instance_member.c.agent_id == bindparam("owner_agent"),
+        task_instance_member.c.ended_at_ms.is_(None),
+    )
+)
 
 
 class CoverageKeeper:
@@ -19,4 +34,5 @@ class CoverageKeeper:
 
 
 def _counts_pages(conn: Connection, owner: Owner) -> bool:
-    return any(run.counts_urls for run in evidence_store.open_runs(conn, owner))
+    rows = _KINDS.run(conn, {"owner_principal": owner[0], "owner_agent": owner[1]}).fetchall()
+    return any(row[0] in URL_KINDS for row in rows)

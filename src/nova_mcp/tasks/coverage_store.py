@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select
 
+from nova_mcp.observation.model import Owner
 from nova_mcp.observation.rules import DAY_MS
 from nova_mcp.observation.sights import Channels, ScanMeasures, ScanSeen
 from nova_mcp.tasks.coverage_rules import Judged, Trust
 from nova_mcp.tasks.tables import coverage_observation, task_unit
-from nova_mcp.tasks.visit_store import Owner, chunks
+from nova_mcp.tasks.visit_store import chunks
 from nova_mcp.urls import NORMALIZER_VERSION
 
 KEPT_DAYS = 180

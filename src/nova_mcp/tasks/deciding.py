@@ -1,13 +1,14 @@
-"""Writes of task memory, decided in the transaction that records the call which asks for them."""
+"""Writes of task memory, which the store may turn down."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from nova_mcp.errors import InvalidParams, NovaError
-from nova_mcp.observation.model import CallRecord, Json, OutcomeKind
+from nova_mcp.errors import NovaError
+from nova_mcp.observation.deciding import Deciding, with_reason
+from nova_mcp.observation.model import CallRecord, Json
 
 T = TypeVar("T")
 
@@ -27,40 +28,13 @@ class Wrong:
     error: NovaError
 
 
-@dataclass(slots=True)
-class Deciding(Generic[T]):
-    """A write on its way into the store; what came of it is known once the call's record is committed.
+def task_write(write: Callable[[Connection, CallRecord], T | Refused | Wrong]) -> Deciding[T | Refused]:
+    def decided(conn: Connection, record: CallRecord) -> T | Refused | NovaError:
+        outcome = write(conn, record)
+        return outcome.error if isinstance(outcome, Wrong) else outcome
 
-    Hand `decide` to the call's evidence. `write` has to return before it changes anything whenever it says no.
-    """
-
-    write: Callable[[Connection, CallRecord], T | Refused | Wrong]
-    outcome: T | Refused | Wrong | None = field(default=None)
-
-    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
-        if record.outcome.kind not in ("ok", "partial"):
-            return record
-        self.outcome = self.write(conn, record)
-        return _told(record, self.outcome)
-
-    def settled(self) -> T | Refused:
-        """What was decided; raises what was wrong with the call."""
-        match self.outcome:
-            case None:
-                raise AssertionError("a write was answered before it was decided")
-            case Wrong(error):
-                raise error
-            case outcome:
-                return outcome
+    return Deciding(decided, _told)
 
 
 def _told(record: CallRecord, outcome: object) -> CallRecord:
-    """The record with what the write came to."""
-    match outcome:
-        case Refused(reason_code):
-            return replace(record, outcome=replace(record.outcome, reason_code=reason_code))
-        case Wrong(error):
-            kind: OutcomeKind = "invalid" if isinstance(error, InvalidParams) else "failed"
-            ended = replace(record.outcome, kind=kind, error_code=error.error_code, reason_code=error.reason_code)
-            return replace(record, outcome=ended)
-    return record
+    return with_reason(record, outcome.reason_code) if isinstance(outcome, Refused) else record

@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from nova_mcp.observation.grades import is_read_like
-from nova_mcp.observation.model import CallRecord, Link
+from nova_mcp.observation.model import CallRecord, Link, Owner
 from nova_mcp.observation.sights import Credit, ScanHint, ScanSeen, Sight
 from nova_mcp.tasks import coverage_store, evidence_store, site_urls, visit_store
 from nova_mcp.tasks.coverage_rules import (
@@ -23,7 +23,6 @@ from nova_mcp.tasks.coverage_rules import (
 )
 from nova_mcp.tasks.coverage_store import StoredScan, Uncovered
 from nova_mcp.tasks.evidence_store import Findings, Run, Unit
-from nova_mcp.tasks.visit_store import Owner
 from nova_mcp.tasks.visits import PageCall, Step, stepped
 
 SCAN: Final = "nova.coverage_scan"
@@ -80,11 +79,12 @@ class EvidenceCollector:
             return
         step = _visited(conn, call)
         fresh = step.current.window_id is None
-        if fresh:
-            _arrived(conn, call)
+        if fresh and call.sight.redirected:
+            visit_store.redirected(conn, call.owner, call.sight.redirected, call.sight.url_hash, call.ended_at_ms)
         if call.selector_hash is not None:
             visit_store.touch(conn, call.owner, call.selector_hash, call.at_ms)
         scan = _scanned(conn, call)
+        _remember_addresses(conn, call, scan, fresh=fresh)
         runs = evidence_store.open_runs(conn, call.owner)
         if not runs:
             return
@@ -142,12 +142,14 @@ def _visited(conn: Connection, call: _Call) -> Step:
     return step
 
 
-def _arrived(conn: Connection, call: _Call) -> None:
-    sight = call.sight
-    if sight.redirected:
-        visit_store.redirected(conn, call.owner, sight.redirected, sight.url_hash, call.ended_at_ms)
-    if sight.http_status is not None and not is_error(sight.http_status) and sight.keepable:
-        site_urls.visited(conn, call.owner[0], sight.url, call.ended_at_ms)
+def _remember_addresses(conn: Connection, call: _Call, scan: StoredScan | None, *, fresh: bool) -> None:
+    sight, seen = call.sight, call.record.signals.scan
+    answered = sight.http_status is not None and not is_error(sight.http_status)
+    visited = [sight.url] if fresh and answered and sight.keepable else []
+    believed = scan is not None and scan.judged.trusted and not scan.judged.error_page
+    links = seen.links if seen is not None and believed else ()
+    if visited or links:
+        site_urls.note(conn, call.owner[0], call.ended_at_ms, visited=visited, links=links)
 
 
 def _scanned(conn: Connection, call: _Call) -> StoredScan | None:
@@ -159,8 +161,6 @@ def _scanned(conn: Connection, call: _Call) -> StoredScan | None:
     judged = Judged(seen.scan_id, seen.measures, trust.trusted, call.sight.agent_scripted, seen.asks_channels)
     scan = StoredScan(call.record.call_id, seen.measures.url_hash, call.at_ms, judged)
     coverage_store.add(conn, call.owner, scan, seen, trust)
-    if trust.trusted and seen.links and not judged.error_page:
-        site_urls.linked(conn, call.owner[0], seen.links, call.ended_at_ms)
     return scan
 
 

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import cast
 
 from nova_mcp.observation.grades import WEAKNESS, Grade, GradeName, LocatorKind, SeenWindow, grade
 from nova_mcp.tasks.locators import LocatorType
-
-NO_MATCH: Final = "no_matching_observation"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 from sqlalchemy import Connection, bindparam, or_, select, update
 
 from nova_mcp.observation.grades import SeenWindow
+from nova_mcp.observation.model import Owner
 from nova_mcp.observation.rules import VisitWindow
 from nova_mcp.observation.sights import STILL, PageLife
 from nova_mcp.storage.prepared import Prepared
@@ -17,7 +18,7 @@ from nova_mcp.tasks.evidence_rules import UnitEvidence, raised, stored_grade
 from nova_mcp.tasks.locators import LocatorType
 from nova_mcp.tasks.model import BEFORE_JOINING_MS, URL_KINDS
 from nova_mcp.tasks.tables import task_instance, task_instance_member, task_unit
-from nova_mcp.tasks.visit_store import Owner, Redirect, chunks
+from nova_mcp.tasks.visit_store import Redirect, chunks
 from nova_mcp.tasks.visits import Visit, finished_at, seen_since, settled
 
 

@@ -7,10 +7,11 @@ from sqlalchemy import Connection
 
 from nova_mcp.clock import Ports
 from nova_mcp.errors import InvalidParams
+from nova_mcp.observation.deciding import Deciding
 from nova_mcp.observation.model import CallRecord, Json
 from nova_mcp.storage.engine import Database
 from nova_mcp.tasks import guidance_store, profile_store
-from nova_mcp.tasks.deciding import Deciding, Refused, Wrong
+from nova_mcp.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.tasks.guidance_rules import (
     RIPE_AT,
     TOP_OVERRIDES,
@@ -118,7 +119,7 @@ class GuidanceKeeper:
 
     # -- writing
 
-    def logging(self, principal: str, saying: Saying) -> Deciding[Logged]:
+    def logging(self, principal: str, saying: Saying) -> Deciding[Logged | Refused]:
         """Guidance for the transaction of its call; hand its `decide` to the call's evidence."""
         log_id, now_ms = self._ports.ids.token(16), self._ports.clock.now_ms()
 
@@ -145,15 +146,15 @@ class GuidanceKeeper:
             log, created = guidance_store.add(conn, principal, given)
             return Logged(log, found, created)
 
-        return Deciding(write)
+        return task_write(write)
 
-    def deciding(self, principal: str, verdict: Verdict) -> Deciding[GuidanceLog]:
+    def deciding(self, principal: str, verdict: Verdict) -> Deciding[GuidanceLog | Refused]:
         now_ms = self._ports.clock.now_ms()
 
         def write(conn: Connection, record: CallRecord) -> GuidanceLog | Refused | Wrong:
             return _Judging(conn, principal, verdict, self._multi_tenant, now_ms).write()
 
-        return Deciding(write)
+        return task_write(write)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from nova_mcp.observation.model import Json
 from nova_mcp.tasks.content_codec import canonical
 from nova_mcp.tasks.model import MOST_GUIDANCE, Guidance, TaskContent
-from nova_mcp.tasks.terms import folded
+from nova_mcp.words import plain
 
 GuidanceKind = Literal["style", "terminology", "scope_rule", "workflow", "quality", "error_recovery", "custom"]
 SourceKind = Literal["user", "agent", "reviewer"]
@@ -59,7 +59,7 @@ class GuidanceLog:
 
 def same_text(text: str) -> str:
     """Guidance without what makes no difference: letter case, spacing and the sign at the end."""
-    return " ".join(folded(text).split()).rstrip(_END_PUNCTUATION)
+    return plain(text).rstrip(_END_PUNCTUATION)
 
 
 def guidance_hash(said: Said) -> str:

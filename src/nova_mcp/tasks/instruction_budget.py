@@ -1,11 +1,11 @@
 """Keeps instructions within their budgets: which blocks go first, and how much of the text may be quotes; pure."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from nova_mcp.observation.model import Json
+from nova_mcp.tasks.content_codec import json_chars
 
 Detail = Literal["compact", "full"]
 
@@ -26,7 +26,7 @@ class Addenda:
 
 def weight(block: Json) -> int:
     """A block as an answer carries it."""
-    return 0 if block is None else len(json.dumps(block, ensure_ascii=False, separators=(",", ":")))
+    return 0 if block is None else json_chars(block)
 
 
 def fit_addenda(blocks: Mapping[str, Json], limit: int = ADDENDA_CHARS) -> Addenda:

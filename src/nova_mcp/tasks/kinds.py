@@ -1,13 +1,13 @@
 """Which kind of task a run is treated as: the strictest of what is said about it; pure."""
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from nova_mcp.tasks.coverage_rules import policy_of
 from nova_mcp.tasks.model import KindPolicy, TaskKind
+from nova_mcp.words import folded
 
 KindSource = Literal["declared", "profile", "wording", "default"]
 
@@ -48,7 +48,7 @@ class KindVerdict:
 
 def worded_kind(*texts: str) -> TaskKind | None:
     """The kind that a goal or a name speaks of."""
-    said = unicodedata.normalize("NFKC", " ".join(texts)).casefold()
+    said = folded(" ".join(texts))
     return next((kind for kind, pattern in _WORDING if pattern.search(said)), None)
 
 

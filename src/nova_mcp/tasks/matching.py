@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from nova_mcp.tasks.filler_words import LIGHT_WORDS
 from nova_mcp.tasks.model import TaskContent
 from nova_mcp.tasks.terms import index_terms, likeness, tokens, trigrams
-from nova_mcp.tasks.words import LIGHT_WORDS
 
 Rejection = Literal["domain_mismatch", "platform_mismatch", "weak_text", "below_threshold"]
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from nova_mcp.tasks.completion import Reason, Standing
 from nova_mcp.tasks.model import ScanId, VerificationStep
+from nova_mcp.words import cut
 
 MOST: Final = 5
 _SHOWN: Final = 3
@@ -100,15 +101,11 @@ def _verify(standing: Standing, names: Pointers) -> NextAction:
     step = next((one for one in names.steps if one.step_id in still), None)
     if step is None:
         return NextAction("nova.task_instance_verify", "report the verification steps in evidenceReport")
-    where = f" on {_cut(step.page_url)}" if step.page_url is not None else ""
+    where = f" on {cut(step.page_url, _NAME_CHARS)}" if step.page_url is not None else ""
     return NextAction(step.tool, f"run step {step.step_id}{where}, then send its result in evidenceReport")
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(_cut(one) for one in names[:_SHOWN])
+    shown = ", ".join(cut(one, _NAME_CHARS) for one in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return (shown or "the units named in currentState") + more
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _NAME_CHARS else text[: _NAME_CHARS - 1] + "…"

@@ -8,11 +8,12 @@ from sqlalchemy import Connection
 from nova_mcp.clock import Ports
 from nova_mcp.errors import InvalidParams
 from nova_mcp.hosts import site
+from nova_mcp.observation.deciding import Deciding
 from nova_mcp.observation.model import CallRecord
 from nova_mcp.storage.engine import Database
 from nova_mcp.tasks import profile_store as store
 from nova_mcp.tasks.confidence import Standing, Tuning, effective_confidence
-from nova_mcp.tasks.deciding import Deciding, Refused, Wrong
+from nova_mcp.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.tasks.matching import Match, Query, best_of, match_profiles, query_of, shown_of
 from nova_mcp.tasks.model import TaskContent
 from nova_mcp.tasks.not_found import no_profile, no_run
@@ -142,7 +143,7 @@ class ProfileKeeper:
 
     # -- writing
 
-    def upserting(self, principal: str, upsert: Upsert) -> Deciding[Upserted]:
+    def upserting(self, principal: str, upsert: Upsert) -> Deciding[Upserted | Refused]:
         """A change for the transaction of its call; hand its `decide` to the call's evidence."""
         token = self._ports.ids.token(_TOKEN_BYTES)
         now_ms = self._ports.clock.now_ms()
@@ -150,7 +151,7 @@ class ProfileKeeper:
         def write(conn: Connection, record: CallRecord) -> Upserted | Refused | Wrong:
             return _Upserting(conn, principal, upsert, self._multi_tenant, now_ms).write(token)
 
-        return Deciding(write)
+        return task_write(write)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """What a change makes of a profile, what identifies it, and how it is told in few words; pure."""
 
-import json
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -8,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from nova_mcp.observation.model import Json
-from nova_mcp.tasks.content_codec import condition_json
+from nova_mcp.tasks.content_codec import condition_json, json_chars
 from nova_mcp.tasks.model import TaskContent
+from nova_mcp.words import cut
 
 UpsertKind = Literal["created", "updated", "unchanged"]
 
@@ -95,10 +95,6 @@ def generated_id(display_name: str, token: str) -> str:
 # -- in few words
 
 
-def cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
-
-
 def awareness_profile(
     profile: Profile, score: float, confidence: float, most: int = AWARENESS_CHARS
 ) -> dict[str, Json]:
@@ -106,7 +102,7 @@ def awareness_profile(
     goal, items, each, checks = GOAL_CHARS, SUMMARY_ITEMS, SUMMARY_CHARS, len(profile.content.mandatory_checks)
     while True:
         block = _awareness(profile, score, confidence, _Sizes(goal, items, each, checks))
-        if _chars(block) <= most:
+        if json_chars(block) <= most:
             return block
         if each > 40:
             each -= 40
@@ -148,7 +144,3 @@ def _awareness(profile: Profile, score: float, confidence: float, sizes: _Sizes)
         "completionCondition": condition_json(content.completion_condition),
         "knownExceptionsCount": len(content.known_exceptions),
     }
-
-
-def _chars(block: Mapping[str, Json]) -> int:
-    return len(json.dumps(block, ensure_ascii=False, separators=(",", ":")))

@@ -10,8 +10,9 @@ import anyio
 from sqlalchemy import Connection, select
 
 from nova_mcp.clock import Ports
+from nova_mcp.observation.deciding import Deciding
 from nova_mcp.observation.grades import EvidenceSummary
-from nova_mcp.observation.model import Caller, CallRecord
+from nova_mcp.observation.model import Caller, CallRecord, Owner
 from nova_mcp.observation.rules import effective_page, host_of
 from nova_mcp.settings import GateMode
 from nova_mcp.storage.engine import Database
@@ -21,7 +22,7 @@ from nova_mcp.tasks.answers import Aborted, Completed, Progressed, Proof
 from nova_mcp.tasks.awareness import MOST_RUNS, ActiveRun, ResumeHint
 from nova_mcp.tasks.completion import evaluate_completion
 from nova_mcp.tasks.coverage_rules import recommended_scan
-from nova_mcp.tasks.deciding import Deciding, Refused, Wrong
+from nova_mcp.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.tasks.model import ScanId, VerificationStep
 from nova_mcp.tasks.profile_keeper import ProfileKeeper, Recognised
 from nova_mcp.tasks.profile_store import RunOutcome
@@ -29,7 +30,7 @@ from nova_mcp.tasks.run_creating import Created, RunCreator, RunWish, Seeds
 from nova_mcp.tasks.run_looking import RunView, Verified, Wanted
 from nova_mcp.tasks.run_rules import Report
 from nova_mcp.tasks.run_store import Run, run_of, to_run
-from nova_mcp.tasks.runs import Change, Lives, NotDone, Occasion, Owner, Reported, Runs, UnitEvidence
+from nova_mcp.tasks.runs import Change, Lives, NotDone, Occasion, Reported, Runs, UnitEvidence
 from nova_mcp.tasks.tables import task_instance, task_instance_member
 
 T = TypeVar("T")
@@ -115,7 +116,7 @@ class RunKeeper:
 
     # -- calls that the store decides
 
-    def creating(self, owner: Owner, wish: RunWish, lives: Lives) -> Deciding[Begun]:
+    def creating(self, owner: Owner, wish: RunWish, lives: Lives) -> Deciding[Begun | Refused]:
         instance_id = self._ports.ids.token(16)
 
         def write(conn: Connection, at: Occasion) -> Begun | Refused | Wrong:
@@ -127,25 +128,29 @@ class RunKeeper:
 
         return self._deciding(owner, lives, write)
 
-    def progressing(self, owner: Owner, change: Change, report: Report, lives: Lives) -> Deciding[Progressed]:
+    def progressing(self, owner: Owner, change: Change, report: Report, lives: Lives) -> Deciding[Progressed | Refused]:
         return self._deciding(owner, lives, lambda conn, at: self._runs.progress(conn, at, change, report))
 
     def completing(
         self, owner: Owner, change: Change, said: tuple[Reported, str | None], lives: Lives
-    ) -> Deciding[Completed | NotDone]:
+    ) -> Deciding[Completed | NotDone | Refused]:
         return self._deciding(owner, lives, lambda conn, at: self._runs.complete(conn, at, change, *said))
 
-    def aborting(self, owner: Owner, change: Change, ending: tuple[RunOutcome, str], lives: Lives) -> Deciding[Aborted]:
+    def aborting(
+        self, owner: Owner, change: Change, ending: tuple[RunOutcome, str], lives: Lives
+    ) -> Deciding[Aborted | Refused]:
         return self._deciding(owner, lives, lambda conn, at: self._runs.abort(conn, at, change, *ending))
 
-    def looking(self, owner: Owner, instance_id: str, wanted: Wanted, lives: Lives) -> Deciding[Looked]:
+    def looking(self, owner: Owner, instance_id: str, wanted: Wanted, lives: Lives) -> Deciding[Looked | Refused]:
         def look(conn: Connection, at: Occasion) -> Looked | Wrong:
             view = run_looking.look(conn, self._runs, at, instance_id, wanted)
             return view if isinstance(view, Wrong) else Looked(view, self._aware(conn, view.run, owner))
 
         return self._deciding(owner, lives, look)
 
-    def verifying(self, owner: Owner, instance_id: str, reported: Reported, lives: Lives) -> Deciding[Checked]:
+    def verifying(
+        self, owner: Owner, instance_id: str, reported: Reported, lives: Lives
+    ) -> Deciding[Checked | Refused]:
         def verify(conn: Connection, at: Occasion) -> Checked | Wrong:
             found = run_looking.verify(conn, self._runs, at, instance_id, reported)
             return found if isinstance(found, Wrong) else Checked(found, self._aware(conn, found.view.run, owner))
@@ -154,11 +159,11 @@ class RunKeeper:
 
     def _deciding(
         self, owner: Owner, lives: Lives, write: Callable[[Connection, Occasion], T | Refused | Wrong]
-    ) -> Deciding[T]:
+    ) -> Deciding[T | Refused]:
         def decide(conn: Connection, record: CallRecord) -> T | Refused | Wrong:
             return write(conn, Occasion(owner, self._ports.clock.now_ms(), lives))
 
-        return Deciding(decide)
+        return task_write(decide)
 
     # -- reading beside calls
 

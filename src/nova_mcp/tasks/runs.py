@@ -8,7 +8,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from nova_mcp.errors import InvalidParams
-from nova_mcp.observation.model import Json
+from nova_mcp.observation.model import Json, Owner
 from nova_mcp.observation.sights import PageLife
 from nova_mcp.settings import GateMode
 from nova_mcp.tasks import profile_store, run_views, run_writing
@@ -37,7 +37,6 @@ from nova_mcp.tasks.run_store import Event, Run, event_named, held_run, members,
 from nova_mcp.tasks.run_writing import Happening
 from nova_mcp.tasks.verification_rules import PatternVerdict, StepReport, judge_steps
 
-Owner = tuple[str, str]
 Lives = Mapping[str, PageLife]
 
 

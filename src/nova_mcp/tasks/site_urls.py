@@ -18,6 +18,8 @@ from nova_mcp.urls import page_host, url_hash
 Source = Literal["visited", "link"]
 KEPT_DAYS: Final = 90
 MOST_PER_SITE: Final = 10_000
+# How far a site may go over before somebody tidies up.
+BEYOND: Final = 2_000
 FORGOTTEN_AT_ONCE: Final = 500
 
 # A link that was followed once stays known as visited.
@@ -60,15 +62,19 @@ def rememberable(url: str) -> bool:
     return _TOKEN.search(url) is None
 
 
-def visited(conn: Connection, principal: str, url: str, at_ms: int) -> None:
-    """A page of the site was there and answered."""
-    _note(conn, principal, [url], "visited", at_ms)
+def note(
+    conn: Connection, principal: str, at_ms: int, *, visited: Iterable[str] = (), links: Iterable[str] = ()
+) -> None:
+    """Remember pages that were there and answered, and links to pages of their site.
 
-
-def linked(conn: Connection, principal: str, urls: Iterable[str], at_ms: int) -> None:
-    """Links to pages of the same site, as a scan has seen them; the oldest make room."""
-    for known in _note(conn, principal, urls, "link", at_ms):
-        trim(conn, principal, known)
+    All in one go and sorted: two servers that note the same addresses in any order would wait for each other. A site
+    that has too many takes no more links until its oldest addresses are gone, which is not done while calls wait.
+    """
+    rows = _rows(links, "link")
+    full = {of_site for of_site in {row["site"] for row in rows.values()} if _is_full(conn, principal, of_site)}
+    rows = {digest: row for digest, row in rows.items() if row["site"] not in full} | _rows(visited, "visited")
+    if rows:
+        _NOTE.many(conn, [{**rows[digest], "principal": principal, "at_ms": at_ms} for digest in sorted(rows)])
 
 
 def seeds(conn: Connection, principal: str, scope_domain: str, limit: int) -> list[str]:
@@ -88,7 +94,7 @@ def seeds(conn: Connection, principal: str, scope_domain: str, limit: int) -> li
 
 
 def trim(conn: Connection, principal: str, of_site: str) -> int:
-    """Let the oldest addresses of a site go when there are too many."""
+    """Let the oldest addresses of a site go where there are too many."""
     own = (site_url.c.principal == principal, site_url.c.site == of_site)
     known = conn.execute(select(func.count()).select_from(site_url).where(*own)).scalar_one()
     if known <= MOST_PER_SITE:
@@ -115,22 +121,24 @@ def forget(conn: Connection, now_ms: int) -> int:
     return len(rows) + sum(trim(conn, row.principal, row.site) for row in conn.execute(full).all())
 
 
-def _note(conn: Connection, principal: str, urls: Iterable[str], source: Source, at_ms: int) -> set[str]:
+def _is_full(conn: Connection, principal: str, of_site: str) -> bool:
+    wanted = (
+        select(func.count()).select_from(site_url).where(site_url.c.principal == principal, site_url.c.site == of_site)
+    )
+    return conn.execute(wanted).scalar_one() >= MOST_PER_SITE + BEYOND
+
+
+def _rows(urls: Iterable[str], source: Source) -> dict[str, dict[str, str]]:
     rows = {}
     for url in urls:
         place = place_of(url)
         if place is not None and rememberable(url):
             digest = url_hash(url)
             rows[digest] = {
-                "principal": principal,
                 "url_hash": digest,
                 "url": url,
                 "host": place.host,
                 "site": place.site,
                 "source": source,
-                "at_ms": at_ms,
             }
-    # Sorted: two servers that note the same links in any order would wait for each other.
-    if rows:
-        _NOTE.many(conn, [rows[digest] for digest in sorted(rows)])
-    return {row["site"] for row in rows.values() if isinstance(row["site"], str)}
+    return rows

@@ -1,33 +1,20 @@
 """Words of a text as matching compares them, the terms they are found by, and how alike two of them are; pure."""
 
 import functools
-import re
-import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-from nova_mcp.tasks.words import STOPWORDS
+from nova_mcp.tasks.filler_words import STOPWORDS
+from nova_mcp.words import every_word
 
 PREFIX_LETTERS: Final = 4
 LEAST_LIKENESS: Final = 0.5
 
-_WORD: Final = re.compile(r"[^\W_]+")
-
-
-def folded(text: str) -> str:
-    """One spelling for what reads the same; folding may undo the normal form, so that comes last again."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-
-
-def words(text: str) -> tuple[str, ...]:
-    """Every word of two letters or more, folded, in the order of the text."""
-    return tuple(word for word in _WORD.findall(folded(text)) if len(word) > 1)
-
 
 def tokens(text: str, host: str | None = None) -> tuple[str, ...]:
     """The words that tell something, each once; those of the host a query is about are told by its domain already."""
-    of_host = frozenset(words(host)) if host is not None else frozenset()
-    return tuple(dict.fromkeys(word for word in words(text) if word not in STOPWORDS and word not in of_host))
+    of_host = () if host is None else every_word(host)
+    return tuple(word for word in every_word(text) if word not in STOPWORDS and word not in of_host)
 
 
 def index_terms(found: Iterable[str]) -> frozenset[str]:

@@ -9,7 +9,6 @@ from nova_mcp.observation.model import Json
 from nova_mcp.tasks.completion import StepResult
 from nova_mcp.tasks.model import StepState, VerificationStep
 
-LONGEST_PATTERN: Final = 200
 PATTERN_BUDGET_MS: Final = 100
 
 PatternVerdict = Literal["matched", "unmatched", "timed_out", "unreadable"]

@@ -7,13 +7,13 @@ from typing import Any, Final
 from sqlalchemy import Connection, and_, bindparam, delete, exists, insert, or_, select, update
 from sqlalchemy import text as sql
 
+from nova_mcp.observation.model import Owner
 from nova_mcp.observation.rules import DAY_MS
 from nova_mcp.storage.prepared import Prepared
 from nova_mcp.tasks.model import BEFORE_JOINING_MS
 from nova_mcp.tasks.tables import redirect_seen, task_instance_member, touched_selector, visit_window
 from nova_mcp.tasks.visits import Visit
 
-Owner = tuple[str, str]
 LOOKED_UP_AT_ONCE: Final = 200
 FORGOTTEN_AT_ONCE: Final = 500
 # What no open run asks for is kept as long as a run that is about to open could look back, with room for a slow clock.

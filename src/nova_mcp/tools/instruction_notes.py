@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from nova_mcp.notes.domain_keeper import Quoted, QuotedNotes
-from nova_mcp.notes.domain_model import Enforcement, NoteScope
 from nova_mcp.notes.keeper import SurfacedMemory
 from nova_mcp.notes.model import Ranked, Source
 from nova_mcp.tasks.instruction_text import Quote
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.memory_hints import BrowserMemoryPart, memory_part, page_place
+from nova_mcp.tools.note_hints import SurfacedNote
 from nova_mcp.tools.spec import Part
 
 MOST_MEMORIES: Final = 3
@@ -20,14 +20,7 @@ OPERATOR_CHARS: Final = 180
 MIN_SCORE: Final = 0.3
 
 
-class QuotedNotePart(Part):
-    key: str
-    rev: int
-    enforcement: Enforcement
-    source: Source
-    scope: NoteScope
-    text: str
-    truncated: bool
+class QuotedNotePart(SurfacedNote):
     # How long the whole text is.
     size: int
 

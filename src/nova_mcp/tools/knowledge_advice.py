@@ -13,7 +13,7 @@ from nova_mcp.errors import NovaError
 from nova_mcp.knowledge.advice import Advice, AdviceKind, Noted, WarningState
 from nova_mcp.knowledge.advisor import Here, Looking, Said
 from nova_mcp.knowledge.model import ACTIVE, HealthState, Level, PhenomenonType
-from nova_mcp.tokens import estimate_tokens, fit_tokens
+from nova_mcp.tokens import fit_tokens, line_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.names import callable_fix
 from nova_mcp.tools.scopes import page_scope
@@ -134,8 +134,7 @@ async def knowledge_hints(ctx: ToolContext, room: int) -> KnowledgeHints:
     longest = learning.advisor.at_most(looking)
     if not longest.anything:
         return KnowledgeHints(looking)
-    # One more for the line break.
-    return KnowledgeHints(looking, min(room, estimate_tokens(_text(longest)) + 1))
+    return KnowledgeHints(looking, min(room, line_tokens(_text(longest))))
 
 
 def _text(said: Said) -> str:

@@ -9,12 +9,12 @@ from sqlalchemy import Connection
 from nova_mcp.browser.steady import navigating
 from nova_mcp.browser.tab import Tab
 from nova_mcp.errors import InvalidParams, NotFound
-from nova_mcp.knowledge.deciding import Deciding
 from nova_mcp.knowledge.model import Content, Problem, ScopeName
 from nova_mcp.knowledge.page_check import PageCheck, check_page
 from nova_mcp.knowledge.store import paired
 from nova_mcp.knowledge.writer import Missing
 from nova_mcp.knowledge.writing import Refused, Written
+from nova_mcp.observation.deciding import Deciding
 from nova_mcp.observation.model import CallRecord, Json
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.knowledge_params import PatchParams, PhenomenonParams, refusal, texts_in

@@ -12,7 +12,7 @@ from nova_mcp.notes.domain_rules import notes_hash, scope_of
 from nova_mcp.notes.model import Source
 from nova_mcp.notes.playbook import PLAYBOOK_KEY
 from nova_mcp.storage.errors import StoreUnavailable
-from nova_mcp.tokens import estimate_tokens, fit_tokens
+from nova_mcp.tokens import estimate_tokens, fit_tokens, line_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.note_lines import head, note_line, said, stub_line
 from nova_mcp.tools.spec import Part
@@ -100,15 +100,13 @@ class NoteHints:
     def hash(self) -> str:
         return notes_hash(self.notes)
 
-    @property
-    def tokens(self) -> int:
-        return sum(estimate_tokens(line) + 1 for line in self.lines)
+    def tell_enforced(self, room: int) -> int:
+        """How many tokens of the room that took."""
+        return self._tell([note for note in self.notes if self._level(note) != "none"], room)
 
-    def tell_enforced(self, room: int) -> None:
-        self._tell([note for note in self.notes if self._level(note) != "none"], room)
-
-    def tell_hints(self, room: int) -> None:
-        self._tell([note for note in self.notes if self._level(note) == "none"], room)
+    def tell_hints(self, room: int) -> int:
+        """How many tokens of the room that took."""
+        return self._tell([note for note in self.notes if self._level(note) == "none"], room)
 
     def part(self) -> DomainNotesPart | SameNotesPart:
         """The block; whoever puts it into an answer has told it."""
@@ -123,12 +121,13 @@ class NoteHints:
     def _level(self, note: DomainNote) -> Enforcement:
         return self.ctx.domain_notes.level(note, self.place.host)
 
-    def _tell(self, notes: list[DomainNote], room: int) -> None:
+    def _tell(self, notes: list[DomainNote], room: int) -> int:
         if self.same or not notes:
-            return
+            return 0
+        given = room
         if not self.lines:
             first = f"site notes {self.hash}"
-            room -= estimate_tokens(first) + 1
+            room -= line_tokens(first)
             self.lines.append(first)
         least = [self._least(note) for note in notes]
         for number, note in enumerate(notes):
@@ -140,7 +139,8 @@ class NoteHints:
                 continue
             self.shown.append(note)
             self.lines.append(line)
-            room -= estimate_tokens(line) + 1
+            room -= line_tokens(line)
+        return given - room
 
     def _least(self, note: DomainNote) -> int:
         level = self._level(note)

@@ -1,6 +1,6 @@
 """Looking: what is on the page and where it stands."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 import anyio
@@ -17,29 +17,20 @@ from nova_mcp.browser.tab import Tab
 from nova_mcp.journal.observing import digest
 from nova_mcp.observation.model import Signals
 from nova_mcp.tokens import estimate_tokens, fit_tokens
+from nova_mcp.tools.advisory import Advisory, advisory
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.fact_hints import OkHints, ToldHints, note_page, ok_hints
-from nova_mcp.tools.goals import GoalContextPart, goal_context_part
+from nova_mcp.tools.fact_hints import OkHints, note_page
+from nova_mcp.tools.goals import GoalContextPart
 from nova_mcp.tools.groups import REF_PATTERN, as_locator
 from nova_mcp.tools.knowledge_advice import (
-    NOTHING_KNOWN,
     FrameworkHintPart,
     KnowledgeHints,
     PksAdvicePart,
     PksHealthWarningPart,
     PksPart,
-    ToldKnowledge,
-    knowledge_hints,
 )
-from nova_mcp.tools.memory_hints import BrowserMemoryPart, ToldMemory, memory_hints
-from nova_mcp.tools.note_hints import (
-    DomainNotesPart,
-    NoteHints,
-    SameNotesPart,
-    note_hints,
-    note_omissions,
-    notes_still,
-)
+from nova_mcp.tools.memory_hints import BrowserMemoryPart
+from nova_mcp.tools.note_hints import DomainNotesPart, SameNotesPart
 from nova_mcp.tools.perceived import (
     AuthPart,
     BlockerPart,
@@ -59,12 +50,9 @@ from nova_mcp.tools.perceived import (
     resolved_parts,
 )
 from nova_mcp.tools.pictures import PicturePart, beside
-from nova_mcp.tools.run_hints import OpenRunsPart, RunHints, run_hints, runs_still
+from nova_mcp.tools.run_hints import OpenRunsPart
 from nova_mcp.tools.spec import RARE, Image, PageResult, TargetParams, maybe, tool
 
-# What other parts of Nova say in an answer shares this much of the budget; the page itself needs the rest.
-ADVISORY_TOKENS = 300
-ADVISORY_SHARE = 4
 INFO_TOKENS = 200
 
 
@@ -139,9 +127,9 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     [commit] marks controls that send, buy, delete or sign in. mode state is a quick glance."""
     tab = ctx.tab
     tab.require_ready()
-    advice, looked_from = await _advice(ctx, p), tab.url
-    # One more for the line break; what gates have to say stands in the same text.
-    taken = (estimate_tokens(advice.lines) + 1 if advice.lines else 0) + advice.doubt_room + advice.knowledge.room
+    advice = await advisory(ctx, p.max_tokens, p.known_domain_notes_hash)
+    taken = advice.tokens
+    # What gates have to say stands in the same text.
     report, held = await _looked(ctx, _request(p, p.max_tokens - ctx.call.reserved_tokens - taken), advice.knowledge)
     ctx.evidence.flags |= {"dom_exposed", "content_exposed"} if p.mode != "state" else {"dom_exposed"}
     ctx.evidence.signals = Signals(dialogs=tuple(digest("dialog", line)[:16] for line in report.dialogs))
@@ -152,16 +140,7 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
         tab.login_wall_epoch = report.page_epoch if report.auth.login_wall_visible else None
     sends = any(one.kind == "send" for one in report.commit_points)
     sighted = note_page(ctx, report.page, report.auth, sends=sends)
-    if tab.url != looked_from:
-        # No longer than what was kept free for the hint about the page before.
-        hints = await ok_hints(ctx, estimate_tokens(advice.hints.line))
-        runs = runs_still(ctx, advice.runs)
-        advice = replace(advice, hints=hints, notes=notes_still(advice.notes), runs=runs)
-    if advice.hints.advice is not None:
-        ctx.facts.told(advice.hints.advice)
-    known = advice.knowledge.told(ctx, held)
-    memory = advice.memory.settled(ctx)
-    advice = replace(advice, doubts=tuple(advice.hints.doubts(sighted)), known=known, memory=memory)
+    advice = await advice.settled(ctx, sighted, held)
     seen = _with_advice(_perceived(tab, report), advice, taken)
     if seen.budget is not None and ctx.call.reserved_tokens:
         asked = seen.budget.max_tokens + ctx.call.reserved_tokens
@@ -188,65 +167,6 @@ async def _looked(
     return report.value(), held.value()
 
 
-@dataclass(frozen=True, slots=True)
-class _Advice:
-    """What other parts of Nova say in this answer: the goal, live facts, what is remembered and known of the site."""
-
-    goal: GoalContextPart | None
-    goal_line: str
-    notes: NoteHints | None
-    runs: RunHints
-    hints: ToldHints
-    memory: ToldMemory
-    knowledge: KnowledgeHints
-    doubts: tuple[str, ...] = ()
-    doubt_room: int = 0
-    known: ToldKnowledge = NOTHING_KNOWN
-
-    @property
-    def lines(self) -> str:
-        told = self.doubts and self.doubt_room
-        doubt = fit_tokens(f"ok: {' '.join(self.doubts)}", self.doubt_room - 1) if told else ""
-        notes = () if self.notes is None else self.notes.lines
-        told_all = (self.goal_line, *notes, self.runs.line, self.hints.line, doubt, self.memory.line, self.known.lines)
-        return "\n".join(line for line in told_all if line)
-
-    @property
-    def omitted(self) -> list[str]:
-        return [
-            *note_omissions(self.notes),
-            *self.runs.omitted,
-            *self.hints.omitted,
-            *self.memory.omitted,
-            *self.known.omitted,
-        ]
-
-
-async def _advice(ctx: ToolContext, p: PerceiveParams) -> _Advice:
-    """The goal and what must be read come first; everything else shares what they leave."""
-    room = min(ADVISORY_TOKENS, p.max_tokens // ADVISORY_SHARE)
-    goal = goal_context_part(await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id))
-    line = "" if goal is None else fit_tokens(goal.line(), room)
-    room -= estimate_tokens(line) + 1 if line else 0
-    notes = await note_hints(ctx, p.known_domain_notes_hash)
-    if notes is not None:
-        notes.tell_enforced(room)
-        room -= notes.tokens
-    runs = await run_hints(ctx, room)
-    room -= runs.tokens
-    hints = await ok_hints(ctx, max(0, room))
-    doubts = hints.room_for_doubts
-    room -= (estimate_tokens(hints.line) + 1 if hints.line else 0) + doubts
-    if notes is not None:
-        before = notes.tokens
-        notes.tell_hints(room)
-        room -= notes.tokens - before
-    memory = await memory_hints(ctx, max(0, room - 1))
-    room -= estimate_tokens(memory.line) + 1 if memory.line else 0
-    knowledge = await knowledge_hints(ctx, max(0, room))
-    return _Advice(goal, line, notes, runs, hints, memory, knowledge, doubt_room=doubts)
-
-
 def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
     return PerceiveRequest(
         mode=p.mode,
@@ -259,25 +179,13 @@ def _request(p: PerceiveParams, room: int) -> PerceiveRequest:
     )
 
 
-def _with_advice(seen: PerceiveResult, advice: _Advice, taken: int) -> PerceiveResult:
+def _with_advice(seen: PerceiveResult, advice: Advisory, taken: int) -> PerceiveResult:
     """Advice stands right below the page's own line, where it is read before anything to act on; `taken` was its."""
-    told = seen.model_copy(
-        update={
-            "goal_context": advice.goal,
-            "domain_notes": None if advice.notes is None else advice.notes.part(),
-            "task_awareness": advice.runs.part,
-            "ok_hints": advice.hints.part,
-            "advisory_omitted": advice.omitted,
-            "browser_memory": advice.memory.part,
-            "warnings": list(advice.doubts),
-            **advice.known.fields(),
-        }
-    )
     head, _, rest = seen.lines.partition("\n")
     lines = "\n".join(part for part in (head, advice.lines, rest) if part)
     asked = seen.budget.max_tokens + taken if seen.budget is not None else 0
     budget = Budget(max_tokens=asked, est_tokens=estimate_tokens(lines))
-    return told.model_copy(update={"lines": lines, "budget": budget})
+    return seen.model_copy(update={**advice.fields(), "lines": lines, "budget": budget})
 
 
 def _perceived(tab: Tab, report: PerceiveReport) -> PerceiveResult:

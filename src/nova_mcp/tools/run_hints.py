@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nova_mcp.tasks.run_keeper import Aware
-from nova_mcp.tokens import estimate_tokens, fit_tokens
+from nova_mcp.tokens import fit_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import Part
 from nova_mcp.tools.task_run_parts import ActiveInstancePart, task_awareness
@@ -30,11 +30,6 @@ class RunHints:
     @property
     def omitted(self) -> tuple[str, ...]:
         return (BLOCK,) if self.part is not None and not self.line else ()
-
-    @property
-    def tokens(self) -> int:
-        # One more for the line break.
-        return estimate_tokens(self.line) + 1 if self.line else 0
 
 
 NO_RUNS: Final = RunHints()

@@ -86,7 +86,7 @@ async def task_guidance_log_add(ctx: ToolContext, p: LogAddParams) -> LogAddResu
     saying = Saying(said, p.source_kind, payload.kept(), p.instance_id, p.agent_id)
     deciding = ctx.tasks.guidance.logging(ctx.caller.principal, saying)
     ctx.evidence.decide = deciding.decide
-    ctx.evidence.after_commit = lambda: _logged(deciding.settled())
+    ctx.evidence.after_commit = lambda: _logged(deciding.result())
     return LogAddResult(guidance_log_id="", normalized_hash="", occurrence_count=0, stands="logged", created=False)
 
 
@@ -270,7 +270,7 @@ async def task_promote_guidance(ctx: ToolContext, p: PromoteParams) -> PromoteRe
     verdict = Verdict(p.guidance_log_id, p.profile_id, p.decision, p.reason, check_size)
     deciding = ctx.tasks.guidance.deciding(ctx.caller.principal, verdict)
     ctx.evidence.decide = deciding.decide
-    ctx.evidence.after_commit = lambda: _decided(p, deciding.settled())
+    ctx.evidence.after_commit = lambda: _decided(p, deciding.result())
     return PromoteResult(guidance_log_id=p.guidance_log_id)
 
 

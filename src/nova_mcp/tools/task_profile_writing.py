@@ -90,7 +90,7 @@ async def task_profile_upsert(ctx: ToolContext, p: UpsertParams) -> UpsertResult
     wish = Upsert(p.change(), check_size, p.profile_id, p.expected_content_rev, p.source_instance_id)
     deciding = ctx.tasks.profiles.upserting(ctx.caller.principal, wish)
     ctx.evidence.decide = deciding.decide
-    ctx.evidence.after_commit = lambda: _upserted(p, deciding.settled())
+    ctx.evidence.after_commit = lambda: _upserted(p, deciding.result())
     return UpsertResult(profile_id=p.profile_id, content_rev=None, action=None)
 
 

@@ -8,7 +8,7 @@ from nova_mcp.hosts import normalize_host
 from nova_mcp.tasks.content_codec import content_json, json_bytes
 from nova_mcp.tasks.matching import LEAST_LISTED, THRESHOLD, Match, Rejection
 from nova_mcp.tasks.model import MOST_SCOPE_BYTES, TaskKind
-from nova_mcp.tasks.profile_rules import Profile, cut
+from nova_mcp.tasks.profile_rules import Profile
 from nova_mcp.tasks.profile_store import Wanted
 from nova_mcp.tasks.run_keeper import Aware
 from nova_mcp.tools.catalogue import Catalogue
@@ -26,6 +26,7 @@ from nova_mcp.tools.task_content import (
 )
 from nova_mcp.tools.task_run_parts import TaskAwareness, task_awareness
 from nova_mcp.tools.times import utc
+from nova_mcp.words import cut
 
 SHOWN_GOAL: Final = 160
 _DIGITS: Final = 4

@@ -5,8 +5,9 @@ from typing import TypeVar, cast
 
 from pydantic import Field
 
+from nova_mcp.observation.deciding import Deciding
 from nova_mcp.observation.model import Json
-from nova_mcp.tasks.deciding import Deciding, Refused
+from nova_mcp.tasks.deciding import Refused
 from nova_mcp.tasks.model import RunStatus
 from nova_mcp.tasks.runs import Lives
 from nova_mcp.tools.arguments import parse_arguments
@@ -67,13 +68,13 @@ def without_secrets(ctx: ToolContext, p: P) -> P:
     return parse_arguments(type(p), clean)
 
 
-def left_to_store(ctx: ToolContext, deciding: Deciding[T], answer: Callable[[T], Result], into: type[R]) -> R:
+def left_to_store(ctx: ToolContext, deciding: Deciding[T | Refused], answer: Callable[[T], Result], into: type[R]) -> R:
     """The answer is made once the call's record is committed, together with what it changed."""
     ctx.evidence.decide = deciding.decide
 
     def settled() -> Result:
         ctx.tasks.runs.moved()
-        match deciding.settled():
+        match deciding.result():
             case Refused() as refused if type(refused) is Refused:
                 return refusal(refused, completing="completed" in into.model_fields)
             case outcome:

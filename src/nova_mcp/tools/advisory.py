@@ -1,0 +1,117 @@
+"""What other parts of Nova say beside a look at a page: in which order, and how they share its budget."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from nova_mcp.browser.knowledge_look import SignalsSeen
+from nova_mcp.observation.model import Json
+from nova_mcp.tokens import estimate_tokens, fit_tokens, line_tokens
+from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.fact_hints import ToldHints, ok_hints
+from nova_mcp.tools.goals import GoalContextPart, goal_context_part
+from nova_mcp.tools.knowledge_advice import NOTHING_KNOWN, KnowledgeHints, ToldKnowledge, knowledge_hints
+from nova_mcp.tools.memory_hints import ToldMemory, memory_hints
+from nova_mcp.tools.note_hints import NoteHints, note_hints, note_omissions, notes_still
+from nova_mcp.tools.run_hints import RunHints, run_hints, runs_still
+
+# All of it together gets this much of the answer at most; the page itself needs the rest.
+ADVISORY_TOKENS: Final = 300
+ADVISORY_SHARE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Advisory:
+    """What is going to be said, in the order of the text.
+
+    It is gathered before the page is read, so that the page gets what is left of the budget, and settled after, when
+    it is known what the page shows and whether the tab has moved on.
+    """
+
+    url: str
+    goal: GoalContextPart | None
+    goal_line: str
+    notes: NoteHints | None
+    runs: RunHints
+    facts: ToldHints
+    memory: ToldMemory
+    knowledge: KnowledgeHints
+    doubt_room: int
+    doubts: tuple[str, ...] = ()
+    known: ToldKnowledge = NOTHING_KNOWN
+
+    @property
+    def tokens(self) -> int:
+        """What the text of the page has to leave free, asked before the page is read."""
+        return line_tokens(self.lines) + self.doubt_room + self.knowledge.room
+
+    @property
+    def lines(self) -> str:
+        told = self.doubts and self.doubt_room
+        doubt = fit_tokens(f"ok: {' '.join(self.doubts)}", self.doubt_room - 1) if told else ""
+        notes = () if self.notes is None else self.notes.lines
+        told_all = (self.goal_line, *notes, self.runs.line, self.facts.line, doubt, self.memory.line, self.known.lines)
+        return "\n".join(line for line in told_all if line)
+
+    @property
+    def omitted(self) -> list[str]:
+        return [
+            *note_omissions(self.notes),
+            *self.runs.omitted,
+            *self.facts.omitted,
+            *self.memory.omitted,
+            *self.known.omitted,
+        ]
+
+    def fields(self) -> dict[str, object]:
+        """The typed form, by the names of the answer's fields; whoever asks for it puts it into an answer."""
+        return {
+            "goal_context": self.goal,
+            "domain_notes": None if self.notes is None else self.notes.part(),
+            "task_awareness": self.runs.part,
+            "ok_hints": self.facts.part,
+            "advisory_omitted": self.omitted,
+            "browser_memory": self.memory.part,
+            "warnings": list(self.doubts),
+            **self.known.fields(),
+        }
+
+    async def settled(self, ctx: ToolContext, sighted: Mapping[str, Json], held: SignalsSeen | None) -> "Advisory":
+        """What is said in the end, of the page that the tab shows now; `held` are the signs knowledge asked for."""
+        said = self if ctx.tab.url == self.url else await self._moved(ctx)
+        if said.facts.advice is not None:
+            ctx.facts.told(said.facts.advice)
+        return replace(
+            said,
+            doubts=tuple(said.facts.doubts(sighted)),
+            known=said.knowledge.told(ctx, held),
+            memory=said.memory.settled(ctx),
+        )
+
+    async def _moved(self, ctx: ToolContext) -> "Advisory":
+        # No longer than what was kept free for the hint about the page before.
+        facts = await ok_hints(ctx, estimate_tokens(self.facts.line))
+        return replace(self, facts=facts, notes=notes_still(self.notes), runs=runs_still(ctx, self.runs))
+
+
+async def advisory(ctx: ToolContext, max_tokens: int, known_notes_hash: str | None) -> Advisory:
+    """The goal and what must be read come first; each of the others gets what those before it leave."""
+    url = ctx.tab.url
+    room = min(ADVISORY_TOKENS, max_tokens // ADVISORY_SHARE)
+    goal = goal_context_part(await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id))
+    goal_line = "" if goal is None else fit_tokens(goal.line(), room)
+    room -= line_tokens(goal_line)
+    notes = await note_hints(ctx, known_notes_hash)
+    if notes is not None:
+        room -= notes.tell_enforced(room)
+    runs = await run_hints(ctx, room)
+    room -= line_tokens(runs.line)
+    facts = await ok_hints(ctx, max(0, room))
+    doubt_room = facts.room_for_doubts
+    room -= line_tokens(facts.line) + doubt_room
+    if notes is not None:
+        room -= notes.tell_hints(room)
+    memory = await memory_hints(ctx, max(0, room - 1))
+    room -= line_tokens(memory.line)
+    knowledge = await knowledge_hints(ctx, max(0, room))
+    return Advisory(url, goal, goal_line, notes, runs, facts, memory, knowledge, doubt_room)
