@@ -136,7 +136,9 @@ async def test_cancelling_a_call_ends_it_and_its_record_is_closed(connect: Conne
 async def test_resources_are_read_or_not_found(connect: Connect, events: Events, era: str):
     async with connect() as client:
         templates = (await client.list_resource_templates()).resource_templates
-        addresses = {"nova://ledger/{callId}", "nova://screenshot/{id}", "nova://receipt/{id}"}
+        addresses = {
+            f"nova://{one}" for one in ("ledger/{callId}", "screenshot/{id}", "receipt/{id}", "playbook/{scope}")
+        }
         assert {entry.uri_template for entry in templates} == addresses
         assert (await client.list_resources()).resources == []
         (ledger,) = (await client.read_resource("nova://ledger/c1")).contents
