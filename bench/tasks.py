@@ -14,7 +14,8 @@ import anyio
 
 from bench import tasks_growth, tasks_match
 from bench.tables import machine, show
-from bench.tasks_plans import Attempt, drawn, played
+from bench.tasks_plans import drawn, played
+from bench.tasks_play import Attempt
 from bench.tasks_world import SetClock
 from nova_mcp.clock import Ports, SystemIds
 from nova_mcp.hosts import MULTI_TENANT_DOMAINS

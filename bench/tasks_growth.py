@@ -37,7 +37,7 @@ from nova_mcp.tasks.runs import Change, Reported
 UNITS = (10, 1_000, 5_000)
 OTHERS = (10, 100, 1_000)
 USUAL_UNITS, USUAL_OTHERS = 100, 10
-ROUNDS, WARMING = 60, 10
+ROUNDS, WARMING = 200, 20
 AT_ONCE = 500
 # The recorded call and what others have open must not grow; a run's own answers read its units once.
 AIM = 2.0

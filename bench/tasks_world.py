@@ -2,7 +2,6 @@
 
 import random
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -243,6 +242,3 @@ def _seen(act: Act, tab: Tab, scan: Scan) -> ScanSeen:
         frames_included=scan.frames_read,
     )
     return ScanSeen(scan.scan_id, "sha256:0", measures, asks_channels=scan.asks_channels)
-
-
-Doing = Callable[[World, Owner], None]
