@@ -190,6 +190,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
             tasks.learn_mode.count,
         ),
         missed=evidence.missed,
+        first=evidence.mark_gaps,
     )
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()

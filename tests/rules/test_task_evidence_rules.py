@@ -196,6 +196,16 @@ def test_a_page_that_left_by_itself_gets_no_time_it_did_not_have():
     assert finished_at(begun, call.ended_at_ms + 9_000, PageLife()).stayed_ms == 2_500
 
 
+def test_a_page_stays_until_the_call_that_leads_away_has_left_it():
+    call, later = calls_of([(0, 100, A, True, None), (500, 400, B, False, None)])
+    begun = stepped(None, call).current
+    for left_at, stayed in ((later.started_at_ms + 150, 650), (later.ended_at_ms + 1, 500)):
+        life = PageLife(left_at_ms=(left_at,))
+        assert stepped(begun, replace(later, life=life)).settled == replace(begun, stayed_ms=stayed, settled=True)
+    same = replace(later, url_hash=call.url_hash, agent_scripted=True, life=PageLife(left_at_ms=(left_at - 100,)))
+    assert stepped(begun, same).settled == replace(begun, stayed_ms=500, settled=True)
+
+
 def test_a_settled_visit_never_grows_again():
     call, later = calls_of([(0, 100, A, True, None), (10, 100, A, True, None)])
     over = replace(stepped(None, call).current, settled=True)
@@ -279,6 +289,7 @@ def test_trust_and_its_first_failure(change, reason):
 FAILURES = [
     ("untrusted", {"trusted": False}, {}),
     ("error_page", {}, {"http_status": 400}),
+    ("error_page", {"unanswered": True}, {"http_status": None}),
     ("agent_scripted", {"agent_scripted": True}, {}),
     ("hydration_unchecked", {}, {"hydration": "unchecked"}),
     ("hydration_unstable", {}, {"hydration": "unstable"}),
@@ -328,7 +339,7 @@ def test_a_build_scan_will_do_where_not_every_text_is_asked_for():
 
 
 def test_a_whole_read_is_not_asked_for_channels_but_for_everything_else():
-    read = replace(judged(FAILURES[8]), asks_channels=False)
+    read = replace(judged(FAILURES[9]), asks_channels=False)
     assert scan_eligibility(read, "all") == "ok"
     assert scan_eligibility(replace(read, measures=replace(read.measures, whole=False)), "all") == (
         "text_coverage_below_0_85"

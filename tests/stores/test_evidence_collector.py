@@ -453,6 +453,32 @@ def test_a_mark_that_was_lost_with_its_own_transaction_is_made_again(write, coll
     assert bool(write(lambda conn: conn.execute(select(task_instance.c.ledger_gap)).scalar_one()))
 
 
+async def test_a_call_that_the_store_decides_knows_of_a_gap_before(open_db, store_url):
+    db = open_db(store_url)
+    clock = SystemClock()
+    collector = EvidenceCollector()
+    ports, own = Ports(clock, SystemIds(clock)), ServerId("s1")
+    recorder = Recorder(db, ports, own, (collector.collect,), collector.missed, collector.mark_gaps)
+    await recorder.start(describe_server(own, 0, "test"))
+    await db.write(open_run)
+    collector.missed(call())
+    told = []
+
+    def decide(conn, record):
+        told.append(bool(conn.execute(select(task_instance.c.ledger_gap)).scalar_one()))
+        return record
+
+    def fails(conn, record, link):
+        raise StoreUnavailable("down", "gone")
+
+    with pytest.raises(StoreUnavailable):
+        await recorder.record(call(url=None, call_id="first"), (fails,), decide)
+    # What was marked with a record that was lost is marked again.
+    await recorder.record(call(url=None, call_id="second"), decide=decide)
+    await recorder.record(call(url=None, call_id="third"), decide=decide)
+    assert told == [True, True, True]
+
+
 async def test_the_recorder_tells_of_what_it_could_not_write(tmp_path, open_db):
     db = open_db(f"sqlite:///{tmp_path / 'nova.db'}")
     clock = SystemClock()
@@ -530,3 +556,35 @@ def test_without_calls_nothing_is_graded_or_covered(write, key):
     write(evidence_store.refresh, "run", JOINED + 9_000, {"T1": PageLife()})
     row = write(unit, key)
     assert (row.grade, row.covered_by_observation_id) == ("none", None)
+
+
+# -- what a long series of random plans has brought to light
+
+
+def test_a_page_that_no_server_answered_is_covered_by_no_scan(write, collect, key):
+    blank = replace(SCAN, measures=replace(GOOD, http_status=None))
+    collect(call("nova.coverage_scan", scan=blank, http_status=None, error_page=True))
+    assert write(unit, key).covered_by_observation_id is None
+
+    def registered_later(conn):
+        open_run(conn, "later")
+        (found,) = add_units(conn, PAGE, instance_id="later")
+        evidence_store.fill(conn, "later", [found], JOINED + 200)
+        return unit(conn, found, "later").covered_by_observation_id
+
+    assert write(registered_later) is None
+
+
+def test_another_spelling_leads_to_the_page_that_one_is_already_on(write, collect):
+    def prepared(conn):
+        open_run(conn)
+        return add_units(conn, "http://shop.example/a")[0]
+
+    spelled = write(prepared)
+    collect(call("nova.navigate"))
+    assert write(grade_of, spelled)[0] == "none"
+    led = (spelled.removeprefix("url:"),)
+    collect(call("nova.navigate", at_ms=JOINED + 200, steady=False, redirected=led))
+    assert write(grade_of, spelled) == ("weak", "no_read")
+    collect(call("nova.coverage_scan", at_ms=JOINED + 400, scan=SCAN, redirected=led))
+    assert write(unit, spelled).covered_by_observation_id is not None

@@ -38,6 +38,7 @@ class Recorder:
         server_id: ServerId,
         also: Sequence[Also] = (),
         missed: Callable[[CallRecord], None] | None = None,
+        first: Callable[[Connection, CallRecord], None] | None = None,
     ) -> None:
         self._db = db
         self._ports = ports
@@ -45,6 +46,8 @@ class Recorder:
         self._also = tuple(also)
         # Told of a record that could not be written, so that nobody takes the gap for an absence.
         self._missed = missed
+        # Writes what earlier records left to be known, before this one's call is decided by what is known.
+        self._first = first
 
     @property
     def server_id(self) -> ServerId:
@@ -92,6 +95,8 @@ class Recorder:
         if decide is not None:
             # Every transaction takes the chain first, this one too.
             store.hold_chain(conn, record.caller.server_id)
+            if self._first is not None:
+                self._first(conn, record)
             record = decide(conn, record)
         link = store.append_call(conn, record)
         last = [derive(conn, record, link) for derive in also]

@@ -255,9 +255,21 @@ def visit_windows(
         page = (life or {}).get(target_id, STILL)
         groups = _consecutive(ordered, page)
         for group, following in zip(groups, [*groups[1:], None], strict=True):
-            next_start = following[0].started_at_ms if following else now_ms
-            windows.append(_window(group, min(next_start, now_ms), page))
+            limit_ms = now_ms if following is None else _over_at(group[0], following[0], page)
+            windows.append(_window(group, min(limit_ms, now_ms), page))
     return tuple(sorted(windows, key=lambda window: (window.started_at_ms, window.target_id)))
+
+
+def _over_at(visit: VisitCall, following: VisitCall, page: PageLife) -> int:
+    if following.url == visit.url:
+        return following.started_at_ms
+    return left_during((following.started_at_ms, following.ended_at_ms), page)
+
+
+def left_during(call: tuple[int, int], page: PageLife) -> int:
+    """When a call that leads to another page left the old one: on its way if that is known, else at its start."""
+    start, end = call
+    return min((at for at in page.left_at_ms if start <= at <= end), default=start)
 
 
 def _consecutive(ordered: Sequence[VisitCall], page: PageLife) -> list[list[VisitCall]]:

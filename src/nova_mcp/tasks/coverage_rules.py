@@ -62,10 +62,12 @@ class Judged:
     trusted: bool
     agent_scripted: bool
     asks_channels: bool = True
+    # The browser's own page where no server answered: it has no status to be known by.
+    unanswered: bool = False
 
     @property
     def error_page(self) -> bool:
-        return is_error(self.measures.http_status)
+        return self.unanswered or is_error(self.measures.http_status)
 
 
 def scan_trust(measures: ScanMeasures) -> Trust:

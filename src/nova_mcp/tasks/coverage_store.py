@@ -40,6 +40,7 @@ def add(conn: Connection, owner: Owner, scan: StoredScan, seen: ScanSeen, trust:
     measures = {
         **asdict(seen.measures),
         "agent_scripted": scan.judged.agent_scripted,
+        "unanswered": scan.judged.unanswered,
         "asks_channels": scan.judged.asks_channels,
     }
     conn.execute(
@@ -72,9 +73,9 @@ def of_pages(conn: Connection, owner: Owner, hashes: Collection[str] | None, sin
     for group in groups:
         for row in conn.execute(group):
             measures = json.loads(row.measures)
-            scripted, asks = measures.pop("agent_scripted"), measures.pop("asks_channels")
+            flags = [measures.pop(name) for name in ("agent_scripted", "asks_channels", "unanswered")]
             channels = Channels(**measures.pop("channels"))
-            judged = Judged(row.scan_id, ScanMeasures(channels=channels, **measures), row.trusted, scripted, asks)
+            judged = Judged(row.scan_id, ScanMeasures(channels=channels, **measures), row.trusted, *flags)
             found.append(StoredScan(row.observation_id, row.url_hash, row.at_ms, judged))
     return sorted(found, key=lambda scan: (scan.at_ms, scan.observation_id))
 

@@ -63,6 +63,7 @@ class EvidenceCollector:
         self._lock = threading.Lock()
         self._missed: dict[Owner, int] = {}
         self._marking: dict[Owner, int] = {}
+        self._marked_by: str | None = None
 
     def missed(self, record: CallRecord) -> None:
         """A record was not written; the runs it may have belonged to learn of it with the next one that is."""
@@ -73,14 +74,14 @@ class EvidenceCollector:
             self._missed.setdefault(record.caller.owner, record.started_at_ms)
 
     def collect(self, conn: Connection, record: CallRecord, link: Link) -> None:
-        if self._missed or self._marking:
-            self._mark_gaps(conn)
+        self.mark_gaps(conn, record)
         call = _page_call(record)
         if call is None:
             return
         step = _visited(conn, call)
         fresh = step.current.window_id is None
-        if fresh and call.sight.redirected:
+        # Coming back to the page that one is on, by another spelling of its address, goes on with the same visit.
+        if call.sight.redirected and (fresh or not call.sight.steady):
             visit_store.redirected(conn, call.owner, call.sight.redirected, call.sight.url_hash, call.ended_at_ms)
         if call.selector_hash is not None:
             visit_store.touch(conn, call.owner, call.selector_hash, call.at_ms)
@@ -100,9 +101,17 @@ class EvidenceCollector:
             record.signals.credits.extend(_credits(conn, runs, here, scan))
         _hint(conn, call, runs, here)
 
-    def _mark_gaps(self, conn: Connection) -> None:
-        """Best effort: what this transaction marks is kept in mind until the next one shows that it was committed."""
+    def mark_gaps(self, conn: Connection, record: CallRecord) -> None:
+        """Best effort: what this transaction marks is kept in mind until the next one shows that it was committed.
+
+        A call that the store decides is preceded by it, so that no run is judged in ignorance of a gap.
+        """
+        if not self._missed and not self._marking:
+            return
         with self._lock:
+            if self._marked_by == record.call_id:
+                return
+            self._marked_by = record.call_id
             due, self._marking, self._missed = self._missed, self._missed, {}
         for owner in sorted(due):
             evidence_store.mark_gap(conn, owner, due[owner])
@@ -170,7 +179,14 @@ def _scanned(conn: Connection, call: _Call) -> StoredScan | None:
     if seen is None:
         return None
     trust = scan_trust(seen.measures)
-    judged = Judged(seen.scan_id, seen.measures, trust.trusted, call.sight.agent_scripted, seen.asks_channels)
+    judged = Judged(
+        scan_id=seen.scan_id,
+        measures=seen.measures,
+        trusted=trust.trusted,
+        agent_scripted=call.sight.agent_scripted,
+        asks_channels=seen.asks_channels,
+        unanswered=call.sight.error_page and not is_error(seen.measures.http_status),
+    )
     scan = StoredScan(call.record.call_id, seen.measures.url_hash, call.at_ms, judged)
     coverage_store.add(conn, call.owner, scan, seen, trust)
     return scan

@@ -1,15 +1,18 @@
 """Whether the ledger has seen the calls that a verification asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, and_, or_, select
 
+from nova_mcp.observation.model import CallRecord
 from nova_mcp.observation.rules import effective_page, host_of, record_from_body, storable_text
 from nova_mcp.observation.store import ledger_body
+from nova_mcp.tasks import visit_store
 from nova_mcp.tasks.model import VerificationStep
 from nova_mcp.tasks.run_store import Member, Run
-from nova_mcp.urls import normalize_url, redact_query
+from nova_mcp.tasks.visits import Visit
+from nova_mcp.urls import normalize_url, redact_query, url_hash
 
 READ_AT_ONCE: Final = 100
 
@@ -33,18 +36,41 @@ def _executed(conn: Connection, run: Run, members: Sequence[Member], step: Verif
         wanted.append(body.at_ms <= run.ended_at_ms)
     if step.page_url is None:
         return conn.execute(select(body.at_ms).where(*wanted).limit(1)).first() is not None
-    return _on_page(conn, wanted, step.page_url)
-
-
-def _on_page(conn: Connection, wanted: list[ColumnElement[bool]], page_url: str) -> bool:
-    """Evidence keeps only the names in a query, so that two pages which differ in its values are one here."""
-    page = normalize_url(page_url)
+    page = normalize_url(step.page_url)
     if page is None:
         return False
-    pages = {page, redact_query(page)}
     here = select(ledger_body.c.body).where(*wanted, ledger_body.c.host == host_of(page))
     found: Any = conn.execute(here.order_by(ledger_body.c.at_ms.desc())).yield_per(READ_AT_ONCE)
     try:
-        return any(effective_page(record_from_body(row.body)).url in pages for row in found)
+        calls = (record_from_body(row.body) for row in found)
+        return _made_on(page, calls, _visits(conn, run, members, page))
     finally:
         found.close()
+
+
+def _visits(conn: Connection, run: Run, members: Sequence[Member], page: str) -> list[tuple[str, Visit]]:
+    """Who stayed on a page when, where the ledger alone can't say: it keeps only the names in a query."""
+    if redact_query(page) == page:
+        return []
+    digest = url_hash(page)
+    return [
+        (one.agent_id, visit)
+        for one in members
+        for visit in visit_store.on_pages(conn, (run.principal, one.agent_id), [digest], one.since_ms)
+    ]
+
+
+def _made_on(page: str, calls: Iterable[CallRecord], visits: Sequence[tuple[str, Visit]]) -> bool:
+    kept = redact_query(page)
+    for call in calls:
+        at = effective_page(call)
+        if at.url == page:
+            return True
+        stays = (visit for agent_id, visit in visits if agent_id == call.caller.agent_id)
+        if at.url == kept and any(_during(visit, call, at.target_id) for visit in stays):
+            return True
+    return False
+
+
+def _during(visit: Visit, call: CallRecord, target_id: str | None) -> bool:
+    return visit.target_id == target_id and visit.started_at_ms <= call.started_at_ms <= visit.last_call_at_ms

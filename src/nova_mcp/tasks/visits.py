@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from nova_mcp.observation.grades import SeenWindow
-from nova_mcp.observation.rules import STAY_MS, VisitWindow, is_silent
+from nova_mcp.observation.rules import STAY_MS, VisitWindow, is_silent, left_during
 from nova_mcp.observation.sights import STILL, PageLife
 
 
@@ -61,8 +61,11 @@ class Step:
 def stepped(newest: Visit | None, call: PageCall) -> Step:
     if newest is not None and not newest.settled and _goes_on(newest, call):
         return Step(None, _extended(newest, call))
-    over = None if newest is None or newest.settled else settled(newest, call.started_at_ms, call.life)
-    return Step(over, _begun(call))
+    if newest is None or newest.settled:
+        return Step(None, _begun(call))
+    span = call.started_at_ms, call.ended_at_ms
+    until_ms = call.started_at_ms if call.url_hash == newest.url_hash else left_during(span, call.life)
+    return Step(settled(newest, until_ms, call.life), _begun(call))
 
 
 def settled(visit: Visit, until_ms: int, life: PageLife = STILL) -> Visit:
