@@ -94,7 +94,7 @@ class Place:
     def begin(self, owner: Owner, units: int) -> tuple[str, int]:
         deciding = self.keeper.creating(owner, RunWish(content=CONTENT), {})
         self.ask(owner, deciding.decide)
-        begun: Any = deciding.settled()
+        begun: Any = deciding.result()
         run, rev = str(begun.created.run.instance_id), 0
         for first in range(0, units, AT_ONCE):
             some = range(first, min(units, first + AT_ONCE))
@@ -105,7 +105,7 @@ class Place:
     def report(self, owner: Owner, run: str, rev: int, report: Report) -> int:
         deciding = self.keeper.progressing(owner, _change("progress", run, rev), report, {})
         self.ask(owner, deciding.decide)
-        told: Any = deciding.settled()
+        told: Any = deciding.result()
         return int(told.instance_rev)
 
     # -- what is measured
@@ -118,12 +118,12 @@ class Place:
     def get(self, number: int) -> None:
         deciding = self.keeper.looking(ADA, self.run, Wanted(), {})
         self.ask(ADA, deciding.decide)
-        deciding.settled()
+        deciding.result()
 
     def complete(self, number: int) -> None:
         deciding = self.keeper.completing(ADA, _change("complete", self.run, self.rev), (Reported(), None), {})
         self.ask(ADA, deciding.decide)
-        deciding.settled()
+        deciding.result()
 
     def read(self, number: int, owner: Owner = ADA, scan: Scan | None = None) -> None:
         self.clock.at_ms += 3_000

@@ -55,7 +55,7 @@ class Play:
     def create(self, wish: RunWish) -> None:
         deciding = self.keeper.creating(ADA, wish, self.world.lives)
         self.world.ask(ADA, "nova.task_instance_create", deciding.decide)
-        begun: Any = deciding.settled()
+        begun: Any = deciding.result()
         self.run = begun.created.run.instance_id
         self.story.members[ADA] = self.world.clock.at_ms
 
@@ -64,7 +64,7 @@ class Play:
         change = Change("progress", self.run, self.rev, event, payload_hash("progress", {"event": event}))
         deciding = self.keeper.progressing(agent, change, Report(**report), self.world.lives)
         self.world.ask(agent, "nova.task_instance_progress", deciding.decide)
-        told: Any = deciding.settled()
+        told: Any = deciding.result()
         self.rev = told.instance_rev
         self.story.members.setdefault(agent, self.world.clock.at_ms)
 
@@ -79,7 +79,7 @@ class Play:
         }
         deciding = self.keeper.completing(agent, change, (Reported(shown), None), self.world.lives)
         self.world.ask(agent, "nova.task_instance_complete", deciding.decide)
-        match deciding.settled():
+        match deciding.result():
             case Completed():
                 found: tuple[str, ...] = ()
                 self.over = True
@@ -96,7 +96,7 @@ class Play:
             change = Change("abort", self.run, self.rev, event, payload_hash("abort", {"event": event}))
             deciding = self.keeper.aborting(ADA, change, ("aborted", "played"), self.world.lives)
             self.world.ask(ADA, "nova.task_instance_abort", deciding.decide)
-            deciding.settled()
+            deciding.result()
 
     # -- units as the run has them
 
