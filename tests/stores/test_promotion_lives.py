@@ -16,6 +16,7 @@ from nova_mcp.knowledge.refusing import LiveLook
 from nova_mcp.knowledge.writer import Writer
 from nova_mcp.knowledge.writing import Patch, Upsert
 from nova_mcp.observation.model import CallOutcome, Checked, Signals
+from nova_mcp.observation.store import hold_chain
 from nova_mcp.promotion import event_store, forgetting, promoter, steps_store
 from nova_mcp.promotion.counting import counts_for
 from nova_mcp.promotion.keeper import reviewed
@@ -170,8 +171,10 @@ def test_calls_tools_and_reviews_of_a_busy_site_never_wait_for_each_other_in_a_c
 
     def tools(site, worker):
         def write(conn, made):
-            site.write(conn, made)
+            # As a recorder does it: the chain first, figures behind everything else that a transaction writes.
+            hold_chain(conn, made.caller.server_id)
             promoter.promote(conn, Wish(HERE), made.started_at_ms)
+            site.write(conn, made)
 
         start.wait(30)
         for turn in range(rounds):
