@@ -9,7 +9,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from nova_mcp.cli.demo_telling import Teller, compare
+from nova_mcp.cli.demo_telling import QUICK, STORY, Teller, compare
 from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note
 from nova_mcp.demo.playing import Played, play_quick, play_story
 from nova_mcp.demo.quick import Comparison
@@ -59,11 +59,13 @@ def _story(folder: Path, *, headed: bool, serve: bool) -> bool:
         if serve:
             teller.open(server, folder)
             await server.ending.event.wait()
+        else:
+            teller.closing()
 
     async def play() -> Played | None:
         return await play_story(folder, teller, headed=headed, then=afterwards)
 
-    with teller.telling("Starting a practice site, a Nova server and a browser …"):
+    with teller.telling(STORY):
         played = anyio.run(play)
     if played is None:
         note("The story was ended before it was over.")
@@ -72,7 +74,7 @@ def _story(folder: Path, *, headed: bool, serve: bool) -> bool:
 
 def _quick(folder: Path, *, headed: bool) -> bool:
     teller = Teller()
-    with teller.telling("The same mishaps through a plain driver, then through Nova …"):
+    with teller.telling(QUICK):
         found: list[Comparison] = anyio.run(lambda: play_quick(folder, teller, headed=headed))
     compare(found)
     return bool(found) and all(one.as_expected for one in found)
