@@ -235,6 +235,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
                 policies=await anyio.to_thread.run_sync(load_policies, settings.data_dir),
                 hides=secrets.redactor.text,
                 keep_raw_urls=settings.keep_raw_urls,
+                multi_tenant=settings.notes.multi_tenant_domains,
             ),
             learning=learning,
             tasks=tasks,
