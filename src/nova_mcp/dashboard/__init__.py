@@ -1,0 +1,1 @@
+"""Local web pages over the stores, for the person who operates Nova."""
