@@ -1,6 +1,7 @@
 """What is held true right now, tab by tab, and how one fact came to be what it is."""
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from sqlalchemy import Connection
@@ -44,10 +45,24 @@ class FactRow:
 
 
 @dataclass(frozen=True, slots=True)
+class FactGroup:
+    """The facts of one tab on one service."""
+
+    target_id: str
+    service_key: str
+    facts: tuple[FactRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FactsView:
     asked: FactsAsked
     facts: tuple[FactRow, ...]
     next_after: tuple[str, str, str] | None
+
+    @property
+    def groups(self) -> tuple[FactGroup, ...]:
+        placed = groupby(self.facts, lambda one: (one.target_id, one.service_key))
+        return tuple(FactGroup(target_id, service, tuple(rows)) for (target_id, service), rows in placed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,6 @@ class TasksView:
     more_profiles: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileView:
-    rows: tuple[ProfileRow, ...]
-
-
 def tasks(conn: Connection, before_ms: int | None, now_ms: int, *, ended: bool) -> TasksView:
     found = runs(conn, before_ms, RUNS + 1, ended=ended)
     shown = found[:RUNS]
