@@ -1,1 +1,1 @@
-"""Local web pages over the stores, for the person who operates Nova."""
+"""The dashboard: local web pages over the stores, for the person who runs the agents."""
