@@ -55,7 +55,20 @@ def test_a_whole_life_is_one_stretch_per_level():
     line = life_line(replace(BORN, lane="retired"), events, steps, days[7])
     assert lanes(line) == ["candidate", "shadow", "active", "shadow", "active", "retired"]
     assert [one.from_ms for one in line.stretches] == [days[0], days[1], days[2], days[3], days[5], days[6]]
-    assert "content revised" in [one.told for one in line.happenings]
+    assert [one.told for one in line.happenings] == [
+        "written (manual)",
+        "became a shadow",
+        "became active",
+        "demoted",
+        "repaired",
+        "became active",
+        "retired",
+    ]
+
+
+def test_new_content_repairs_only_what_has_fallen():
+    line = life_line(BORN, [], [(NOW + 9, Revised(NOW + 9))], NOW + DAY_MS)
+    assert [one.told for one in line.happenings] == ["written (manual)", "content revised"]
 
 
 def test_being_held_back_moves_nothing_and_is_told_with_its_evidence():
@@ -182,12 +195,47 @@ def test_evidence_for_an_entry_stands_above_its_line_and_evidence_against_it_bel
 def test_a_higher_level_is_drawn_higher_and_a_riser_says_why():
     line = life_line(replace(BORN, lane="active"), [event("l1_to_l2", NOW + DAY_MS, 1, 2)], [], NOW + 2 * DAY_MS)
     drawn = picture(line)
-    assert [one.lane for one in drawn.lanes] == list(LANES)
+    assert [one.lane for one in drawn.lanes] == list(LANES[:3]), "a lane that nothing stood on is not drawn"
     assert sorted(one.y for one in drawn.lanes) == [one.y for one in drawn.lanes]
     (riser,) = drawn.risers
     assert (riser.turn, riser.told) == ("up", "shadow → active: became active")
     assert riser.y2 < riser.y1
     assert drawn.told == "shadow → active; nothing seen yet"
+
+
+def test_the_lane_of_the_retired_is_drawn_for_those_who_were():
+    line = life_line(replace(BORN, lane="retired"), [event("deprecation", NOW + DAY_MS, 1, 0)], [], NOW + 2 * DAY_MS)
+    assert [one.lane for one in picture(line).lanes] == list(LANES)
+    assert [one.text for one in picture(line).labels] == ["retired"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=25), st.lists(MARKS, max_size=30))
+def test_no_word_in_the_picture_lies_over_another_or_over_evidence(turns, marks):
+    events = [
+        event("l1_to_l2" if up else "demotion", NOW + day * DAY_MS, 1 if up else 2, 2 if up else 1)
+        for day, up in sorted(turns)
+    ]
+    line = life_line(BORN, events, [(mark.at_ms, Observed(mark)) for mark in marks], NOW + 31 * DAY_MS)
+    drawn = picture(line)
+    boxes = []
+    for one in drawn.labels:
+        width = len(one.text) * 6.0
+        left = one.x - width if one.ends else one.x
+        assert 0 <= left
+        assert left + width <= drawn.width
+        boxes.append((left, one.y - 9, left + width, one.y + 2))
+    boxes += [(one.x - 5, one.y - 5, one.x + 5, one.y + 5) for one in drawn.glyphs]
+    words = len(drawn.labels)
+    for place, one in enumerate(boxes[:words]):
+        for other in boxes[place + 1 :]:
+            apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+            assert apart, (one, other)
+
+
+def test_several_marks_of_one_call_are_one_proof():
+    marks = [success("same", NOW), seen("same", NOW), success("same", NOW), success("other", NOW + DAY_MS)]
+    line = life_line(BORN, [], [(mark.at_ms, Observed(mark)) for mark in marks], NOW + 2 * DAY_MS)
+    assert [one.kind for one in line.seen] == ["proof", "proof"]
 
 
 def test_marks_of_one_moment_are_one_glyph_with_a_count():

@@ -20,7 +20,7 @@ WORDS: Final[dict[Square, str]] = {
 }
 CELL: Final = 14
 GAP: Final = 3
-LEAST_COLUMNS: Final = 12
+LEAST_COLUMNS: Final = 24
 MOST_COLUMNS: Final = 60
 # Beyond this the squares carry no names of their own: the list below the map does.
 MOST_NAMED: Final = 300

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from nova_mcp.knowledge.model import Level
@@ -19,6 +19,7 @@ Turn = Literal["up", "down", "held", "written", "checked"]
 LANES: Final[tuple[Lane, ...]] = ("active", "shadow", "candidate", "retired")
 _LEVELS: Final[dict[Level, Lane]] = {0: "candidate", 1: "shadow", 2: "active"}
 _GATES_TOLD: Final = 4
+_REVISED: Final = "content revised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +92,12 @@ def life_line(
 ) -> LifeLine:
     """`events` and `steps` oldest first; `cut` when earlier ones are not among them."""
     done = list(steps)
-    seen = tuple(
-        sorted((_seen(step.mark) for _, step in done if isinstance(step, Observed)), key=lambda one: one.at_ms)
-    )
+    seen = seen_of([step.mark for _, step in done if isinstance(step, Observed)])
     told = [one for event in events if (one := _decided(event)) is not None]
     told += [one for at_ms, step in done if (one := _stepped(at_ms, step)) is not None]
     if not cut:
         told.append(Happening(born.created_at_ms, "written", f"written ({born.origin})"))
-    told.sort(key=lambda one: one.at_ms)
+    told = _repairs(sorted(told, key=lambda one: one.at_ms))
     times = [born.created_at_ms, *(one.at_ms for one in told), *(one.at_ms for one in seen)]
     begin, end = min(times), max(now_ms, *times)
     first = min((one.at_ms for one in told), default=born.created_at_ms)
@@ -156,7 +155,7 @@ def _stepped(at_ms: int, step: Step) -> Happening | None:
         case Revised(taken=True):
             return Happening(at_ms, "up", "taken up by hand", "candidate", "shadow")
         case Revised(changed=True):
-            return Happening(at_ms, "written", "content revised")
+            return Happening(at_ms, "written", _REVISED)
         case Confirmed(left):
             rest = f", {left} still unseen" if left else ""
             return Happening(at_ms, "checked", f"selectors seen on a page{rest}")
@@ -164,6 +163,17 @@ def _stepped(at_ms: int, step: Step) -> Happening | None:
             return Happening(at_ms, "down", "claim disproven")
         case _:
             return None
+
+
+def _repairs(told: Sequence[Happening]) -> list[Happening]:
+    """New content of an entry that has fallen is what repairs it."""
+    found, fallen = [], False
+    for one in told:
+        if one.before != one.after:
+            fallen = one.turn == "down"
+        mends = fallen and one.turn == "written" and one.told == _REVISED
+        found.append(replace(one, told="repaired") if mends else one)
+    return found
 
 
 def _stretches(moves: Sequence[Happening], born: Born, begin_ms: int, end_ms: int) -> tuple[Stretch, ...]:
@@ -192,12 +202,28 @@ def _takes_over(move: Happening, lane: Lane) -> bool:
 # -- what was seen
 
 
-def _seen(mark: Mark) -> Seen:
+def seen_of(marks: Iterable[Mark]) -> tuple[Seen, ...]:
+    """What calls have shown, oldest first. A call may leave several marks and says the same only once; that the entry
+    was there is not told beside a proof or a failure."""
+    calls: dict[str, dict[Evidence, int]] = {}
+    for mark in marks:
+        told = calls.setdefault(mark.call_id, {})
+        told[_says(mark)] = min(mark.at_ms, told.get(_says(mark), mark.at_ms))
+    found = (
+        Seen(at_ms, kind)
+        for told in calls.values()
+        for kind, at_ms in told.items()
+        if kind != "sighting" or len(told) == 1
+    )
+    return tuple(sorted(found, key=lambda one: one.at_ms))
+
+
+def _says(mark: Mark) -> Evidence:
     if is_drift(mark):
-        return Seen(mark.at_ms, "drift")
+        return "drift"
     if is_success(mark):
-        return Seen(mark.at_ms, "proof")
-    return Seen(mark.at_ms, "failure" if is_failure(mark) else "sighting")
+        return "proof"
+    return "failure" if is_failure(mark) else "sighting"
 
 
 def by_day(seen: Iterable[Seen]) -> tuple[EvidenceDay, ...]:

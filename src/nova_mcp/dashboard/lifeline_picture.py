@@ -8,15 +8,15 @@ from nova_mcp.dashboard.lifeline import LANES, Evidence, Happening, Lane, LifeLi
 from nova_mcp.dashboard.time_axis import Axis, Tick
 
 WIDTH: Final = 960
-LANE_HEIGHT: Final = 54
-TOP: Final = 26
+LANE_HEIGHT: Final = 74
+TOP: Final = 14
 LEFT: Final = 88
 RIGHT: Final = 18
 FOOT: Final = 30
 # Marks closer than this are one, with a count.
 TOGETHER: Final = 11.0
-_FOR: Final = 13
-_AGAINST: Final = 13
+# How far from the line each kind stands, so that what came at the same time does not lie on top of each other.
+_ROWS: Final[dict[Evidence, int]] = {"proof": -14, "sighting": -31, "drift": 14, "failure": 29}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class Riser:
     y1: float
     y2: float
     told: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,16 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """A word beside a turning point."""
+
+    x: float
+    y: float
+    ends: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class LifePicture:
     width: int
     height: int
@@ -77,6 +88,7 @@ class LifePicture:
     risers: tuple[Riser, ...]
     flags: tuple[Flag, ...]
     glyphs: tuple[Glyph, ...]
+    labels: tuple[Label, ...]
     told: str
 
 
@@ -92,29 +104,33 @@ _WORDS: Final[dict[Evidence, tuple[str, str]]] = {
 def picture(line: LifeLine) -> LifePicture:
     axis = Axis(line.from_ms, line.to_ms, LEFT, WIDTH - RIGHT)
     lines = tuple(Line(one.lane, axis.x(one.from_ms), axis.x(one.to_ms), _Y[one.lane]) for one in line.stretches)
+    # Most entries are never retired, and then that lane would only be an empty one.
+    shown = [lane for lane in LANES if lane != "retired" or any(one.lane == lane for one in line.stretches)]
+    risers, flags, glyphs = _risers(line, axis), tuple(_flags(line, axis)), _glyphs(line, axis)
     return LifePicture(
         width=WIDTH,
-        height=int(TOP + LANE_HEIGHT * len(LANES) + FOOT),
+        height=int(TOP + LANE_HEIGHT * len(shown) + FOOT),
         left=LEFT,
         right=WIDTH - RIGHT,
-        lanes=tuple(LanePlace(lane, y) for lane, y in _Y.items()),
+        lanes=tuple(LanePlace(lane, _Y[lane]) for lane in shown),
         ticks=axis.ticks(),
         lines=lines,
-        risers=_risers(line, axis),
-        flags=tuple(_flags(line, axis)),
-        glyphs=_glyphs(line, axis),
+        risers=risers,
+        flags=flags,
+        glyphs=glyphs,
+        labels=tuple(_labels(risers, flags, glyphs)),
         told=summary(line),
     )
 
 
 def _risers(line: LifeLine, axis: Axis) -> tuple[Riser, ...]:
-    told = {one.at_ms: one for one in line.happenings if one.before != one.after}
+    told = {one.at_ms: one.told for one in line.happenings if one.before != one.after}
     found = []
     for before, after in zip(line.stretches, line.stretches[1:], strict=False):
-        why = told.get(after.from_ms)
         turn: Turn = "up" if LANES.index(after.lane) < LANES.index(before.lane) else "down"
-        words = f"{before.lane} → {after.lane}" + (f": {why.told}" if why is not None else "")
-        found.append(Riser(turn, axis.x(after.from_ms), _Y[before.lane], _Y[after.lane], words))
+        why = told.get(after.from_ms, "")
+        words = f"{before.lane} → {after.lane}" + (f": {why}" if why else "")
+        found.append(Riser(turn, axis.x(after.from_ms), _Y[before.lane], _Y[after.lane], words, why))
     return tuple(found)
 
 
@@ -129,14 +145,56 @@ def _glyphs(line: LifeLine, axis: Axis) -> tuple[Glyph, ...]:
     kinds: tuple[Evidence, ...] = ("sighting", "proof", "drift", "failure")
     found: list[Glyph] = []
     for kind in kinds:
-        up = kind in ("proof", "sighting")
         places = [
-            (axis.x(one.at_ms), _Y[lane_at(line, one.at_ms)] + (-_FOR if up else _AGAINST))
-            for one in line.seen
-            if one.kind == kind
+            (axis.x(one.at_ms), _Y[lane_at(line, one.at_ms)] + _ROWS[kind]) for one in line.seen if one.kind == kind
         ]
         found += (_glyph(kind, group) for group in _together(places))
     return tuple(found)
+
+
+# -- words in the picture
+
+_LETTER: Final = 6.4
+_LINE: Final = 13
+_ASIDE: Final = 7
+_BELOW: Final = 21
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: "_Box") -> bool:
+        apart = self.right <= other.left or other.right <= self.left
+        return not apart and not (self.bottom <= other.top or other.bottom <= self.top)
+
+
+def _labels(risers: Sequence[Riser], flags: Sequence[Flag], glyphs: Sequence[Glyph]) -> Iterable[Label]:
+    """Words where there is room for them; the tables and the pointer tell the rest."""
+    taken = [_Box(one.x - 6, one.y - 6, one.x + 6, one.y + 6) for one in glyphs]
+    taken += [_Box(one.x - 2, min(one.y1, one.y2), one.x + 2, max(one.y1, one.y2)) for one in risers]
+    wanted = [_label(one.x + _ASIDE, (one.y1 + one.y2) / 2 + 4, one.why) for one in risers if one.why]
+    # The first flag is the beginning, which nobody needs to be told.
+    wanted += [_label(one.x - 3, one.y + _BELOW, one.told) for one in flags[1:] if one.turn == "written"]
+    for one in wanted:
+        box = _box(one)
+        if not any(box.meets(other) for other in taken):
+            taken.append(box)
+            yield one
+
+
+def _label(x: float, y: float, text: str) -> Label:
+    ends = x + len(text) * _LETTER > WIDTH - RIGHT
+    return Label(round(x - 2 * _ASIDE, 1) if ends else round(x, 1), round(y, 1), ends, text)
+
+
+def _box(one: Label) -> _Box:
+    width = len(one.text) * _LETTER
+    left = one.x - width if one.ends else one.x
+    return _Box(left, one.y - _LINE + 3, left + width, one.y + 3)
 
 
 def _together(places: Sequence[tuple[float, float]]) -> Iterable[list[tuple[float, float]]]:
