@@ -129,7 +129,7 @@ def uvx_problems(words: Sequence[str]) -> list[str]:
 def python_problems(words: Sequence[str]) -> list[str]:
     match list(words):
         case ["-m", "bench", *names]:
-            return [f"no bench {name}" for name in names if name not in (*NAMES, *PARTS, "--quick", "--long")]
+            return [f"no bench {name}" for name in names if not name.startswith("-") and name not in (*NAMES, *PARTS)]
         case ["-m", "pytest", *paths]:
             return [f"{path} is not there" for path in paths if not path.startswith("-") and not (ROOT / path).exists()]
         case [path, *_] if path.endswith(".py"):
