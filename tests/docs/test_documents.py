@@ -124,7 +124,8 @@ def test_shown_configuration_is_taken(block: Block, tmp_path: Path, monkeypatch:
         case "nova.toml":
             load_settings({"data_dir": tmp_path})
         case "secrets.toml":
-            open_secrets(tmp_path)
+            secrets = open_secrets(tmp_path)
+            assert (secrets.problem, bool(secrets.names())) == (None, True)
         case "policies.toml":
             assert load_policies(tmp_path)
         case _:
