@@ -23,7 +23,7 @@ async def look(url: str, data_dir: str) -> None:
         opened = await client.call_tool("nova.navigate", {"url": url})
         print("status:", (opened.structured_content or {})["status"])
         read = await client.call_tool("nova.read_text", {})
-        print(read.content[0].text)
+        print(*(block.text for block in read.content if block.type == "text"))
 
 
 def main() -> None:
