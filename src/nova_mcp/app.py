@@ -110,6 +110,10 @@ class Nova:
         self._closed = False
         self._uncover = hide_in_logs(parts.secrets.redactor.text)
 
+    @property
+    def database(self) -> Database:
+        return self._db
+
     async def call(self, request: CallRequest) -> Answer:
         return await self._pipeline.run(request)
 

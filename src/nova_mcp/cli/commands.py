@@ -14,6 +14,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "Check browser, store, ledger and data folder; exit code 1 when something essential is broken.",
     "demo": "Play a short story on a practice site; exit code 0 only if every chapter did what it says.",
     "login": "Open a window on the kept sandbox to log in to a site by hand; agents find the login there.",
+    "dashboard": "Print a link that opens the dashboard of the running server, once and within a minute.",
     "watch": "Watch calls as they are recorded and answer what agents ask. Keys: s emergency stop, r resume, q quit.",
     "stop": "Stop every agent at once: running calls are cancelled, new ones refused, until `nova resume`.",
     "resume": "Lift the emergency stop; agents may act again.",

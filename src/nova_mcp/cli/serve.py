@@ -161,6 +161,7 @@ def _http(settings: Settings, manifest: "Manifest") -> int:
 
     def ready(endpoint: str) -> None:
         sys.stderr.write(f"nova: serving {endpoint}; the bearer token is in {settings.data_dir / FILE_NAME}\n")
+        sys.stderr.write("nova: `nova dashboard` prints a link to the pages of this server\n")
         sys.stderr.flush()
 
     try:

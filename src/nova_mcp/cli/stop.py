@@ -3,8 +3,8 @@
 import typer
 
 from nova_mcp.cli.options import DataDir, Store, read_settings
-from nova_mcp.cli.stop_file import write_stop
 from nova_mcp.cli.terminal import fail, say
+from nova_mcp.stop_file import write_stop
 
 app = typer.Typer(add_completion=False)
 

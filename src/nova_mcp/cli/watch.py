@@ -14,13 +14,13 @@ from nova_mcp.cli.calls import COLUMNS, POLL_S, Positions, follow, last_calls, n
 from nova_mcp.cli.keys import NextKey, keys
 from nova_mcp.cli.options import DataDir, Store, read_settings
 from nova_mcp.cli.questions import Questions, now_ms
-from nova_mcp.cli.stop_file import remove_stop, write_stop
 from nova_mcp.cli.stored import opened, shown_url
 from nova_mcp.cli.terminal import fail, on_terminal, rich_table, say, visible
 from nova_mcp.human.mailbox import Mailbox
 from nova_mcp.observation.reader import EventFilter
 from nova_mcp.observation.store import StoredCall
 from nova_mcp.settings import Settings
+from nova_mcp.stop_file import remove_stop, write_stop
 from nova_mcp.storage.engine import Database
 
 app = typer.Typer(add_completion=False)

@@ -78,16 +78,21 @@ class Mailbox:
 
     def questions(self) -> list[Question]:
         """Who waits for a person, oldest first; servers that are gone wait no more."""
-        found: list[Question] = []
-        for path in self._files(_QUESTION):
-            question = self._read(path, Question)
-            if question is None or f"{question.id}.json" != path.name:
-                continue
+        for question in self._asked():
             if not _lives(question.asker):
                 self.withdraw(question.id)
-            elif self.reply_to(question.id) is None:
-                found.append(question)
+        return self.waiting()
+
+    def waiting(self) -> list[Question]:
+        """The same without tidying up, for views that must leave everything as it is."""
+        found = [one for one in self._asked() if _lives(one.asker) and self.reply_to(one.id) is None]
         return sorted(found, key=lambda question: (question.asked_at_ms, question.id))
+
+    def _asked(self) -> Iterator[Question]:
+        for path in self._files(_QUESTION):
+            question = self._read(path, Question)
+            if question is not None and f"{question.id}.json" == path.name:
+                yield question
 
     def reply(self, question_id: str, reply: Reply) -> bool:
         """Answer a question; False when nobody asks it any more."""

@@ -95,6 +95,11 @@ def load_credentials(data_dir: Path, endpoint: str) -> Credentials:
     return Credentials(path, stored.named())
 
 
+def read_token_file(data_dir: Path) -> TokenFile:
+    """What the last server wrote; FileNotFoundError when none ran here yet."""
+    return _read(data_dir / FILE_NAME)
+
+
 def _read(path: Path) -> TokenFile:
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))

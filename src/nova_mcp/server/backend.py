@@ -1,9 +1,12 @@
 """What the protocol side needs from the program behind it."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
+
+if TYPE_CHECKING:
+    from nova_mcp.storage.engine import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,11 @@ class Health:
 
 class Backend(Protocol):
     """The program as the server sees it; built on the first call, not at start."""
+
+    @property
+    def database(self) -> "Database":
+        """The store, for pages that show what is in it."""
+        ...
 
     async def call(self, request: CallRequest) -> Answer:
         """Run a tool. Raises `UnknownTool` for a name nobody has; every other failure is an answer."""

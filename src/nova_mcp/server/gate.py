@@ -19,6 +19,7 @@ from nova_mcp.server.backend import Health
 from nova_mcp.server.framing import MAX_LINE_BYTES, Rejected, decode, recover_id
 from nova_mcp.server.limits import Limits
 from nova_mcp.server.origins import host_allowed, is_loopback, origin_allowed
+from nova_mcp.server.pages import is_page
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +68,16 @@ class Turned:
 class Gate:
     """An ASGI application in front of the protocol's own."""
 
-    def __init__(self, inner: ASGIApp, door: Door, limits: Limits, health: Callable[[], Health]) -> None:
+    def __init__(
+        self,
+        inner: ASGIApp,
+        door: Door,
+        limits: Limits,
+        health: Callable[[], Health],
+        pages: ASGIApp | None = None,
+    ) -> None:
         self._inner = inner
+        self._pages = pages
         self._door = door
         self._limits = limits
         self._health = health
@@ -80,6 +89,9 @@ class Gate:
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
+        if self._pages is not None and is_page(scope["path"]):
+            await self._show(self._pages, headers, scope, receive, send)
+            return
         verdict: str | Turned = check_names(headers, self._door) or self._who(scope, headers)
         if not isinstance(verdict, Turned) and scope["path"] == HEALTH_PATH:
             await JSONResponse(asdict(self._health()))(scope, receive, send)
@@ -96,6 +108,11 @@ class Gate:
                 await self._inner(known, receive, send)
             else:
                 await self._answer(known, replayed(body, receive), send)
+
+    async def _show(self, pages: ASGIApp, headers: Headers, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pages for people have a way to sign in of their own; only names are checked here."""
+        turned = check_names(headers, self._door)
+        await (pages if turned is None else turned.response())(scope, receive, send)
 
     async def quiet(self, grace_s: float) -> None:
         """Wait until every message that got in has been answered; open streams don't count."""

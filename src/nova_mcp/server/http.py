@@ -11,8 +11,9 @@ import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
-from nova_mcp.clock import system_ports
-from nova_mcp.server.auth import load_credentials
+from nova_mcp.clock import Ports, system_ports
+from nova_mcp.dashboard.home import Home, Keys
+from nova_mcp.server.auth import load_credentials, verify
 from nova_mcp.server.gate import MCP_PATH, PRINCIPAL_KEY, Door, Gate
 from nova_mcp.server.inflight import Inflight
 from nova_mcp.server.lifetime import Ending, watch_signals
@@ -21,6 +22,7 @@ from nova_mcp.server.logs import log_to_stderr
 from nova_mcp.server.manifest import Manifest, load_manifest
 from nova_mcp.server.mcp import Context, Peer, Wiring, build_server
 from nova_mcp.server.origins import is_loopback, served_hosts
+from nova_mcp.server.pages import Pages
 from nova_mcp.server.slot import BackendFactory, BackendSlot, build_default
 from nova_mcp.settings import Settings
 
@@ -59,7 +61,9 @@ async def serve_http(
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=settings.http.max_body_bytes,
         )
-        gate = Gate(manager.asgi_app, _door(settings, endpoint), limits, slot.health)
+        door = _door(settings, endpoint)
+        pages = Pages(_home(settings, ports, door, endpoint, slot))
+        gate = Gate(manager.asgi_app, door, limits, slot.health, pages)
         if not is_loopback(settings.http.host):
             log.warning("listening on %s: everybody who reaches it and has a token can drive the browser", endpoint)
         async with anyio.create_task_group() as watchers:
@@ -172,4 +176,22 @@ def _door(settings: Settings, endpoint: str) -> Door:
         origins=settings.http.allowed_origins,
         credentials=load_credentials(settings.data_dir, endpoint),
         max_body_bytes=settings.http.max_body_bytes,
+    )
+
+
+def _home(settings: Settings, ports: Ports, door: Door, endpoint: str, slot: BackendSlot) -> Home:
+    """What the dashboard gets; the first token is the operator's, all others are for agents."""
+    operator, *_ = door.credentials.tokens
+    near = is_loopback(door.bound_host)
+    return Home(
+        settings=settings,
+        ports=ports,
+        keys=Keys(
+            operator=operator.name,
+            secret=operator.token,
+            endpoint=endpoint,
+            principal_of=lambda token: verify(token, door.credentials.tokens),
+            place=str(door.credentials.path) if near else f"{door.credentials.path.name} in the data folder",
+        ),
+        program=slot.get,
     )

@@ -1,0 +1,1 @@
+"""The dashboard: local web pages over the stores, for the person who runs the agents."""

@@ -1,0 +1,61 @@
+"""The newest calls as pages follow them: the ledger is asked once for everybody who looks, and only for what is new."""
+
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+
+from nova_mcp.observation.model import ServerId
+from nova_mcp.observation.store import StoredCall
+
+KEPT: Final = 100
+
+Positions = Mapping[ServerId, int]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Calls behind some positions, oldest first, and where the next look begins."""
+
+    calls: tuple[StoredCall, ...]
+    positions: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A call with the number under which this feed noticed it."""
+
+    number: int
+    call: StoredCall
+
+
+class Feed:
+    """A window on the ledger's end. `name` tells a page of an earlier server that its numbers mean nothing here."""
+
+    def __init__(self) -> None:
+        self.name = secrets.token_hex(6)
+        self._calls: deque[Numbered] = deque(maxlen=KEPT)
+        self._positions: Positions | None = None
+        self._last = 0
+        self._lock = anyio.Lock()
+
+    async def look(self, read: Callable[[Positions | None], Awaitable[News]]) -> None:
+        """Take in what is new."""
+        async with self._lock:
+            news = await read(self._positions)
+            for call in news.calls:
+                self._last += 1
+                self._calls.append(Numbered(self._last, call))
+            self._positions = news.positions
+
+    @property
+    def last(self) -> int:
+        return self._last
+
+    def newest(self, after: int = 0, limit: int = KEPT) -> list[Numbered]:
+        """What came after a number, newest first."""
+        found = [numbered for numbered in reversed(self._calls) if numbered.number > after]
+        return found[:limit]

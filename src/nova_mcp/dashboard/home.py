@@ -1,0 +1,45 @@
+"""What the dashboard is built from; light enough to be made by a server whose dashboard nobody opens."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from nova_mcp.clock import Ports
+from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
+from nova_mcp.settings import Settings
+
+if TYPE_CHECKING:
+    from nova_mcp.storage.engine import Database
+
+
+class Program(Protocol):
+    """What runs behind the server, as far as pages need it."""
+
+    @property
+    def database(self) -> "Database": ...
+
+    async def call(self, request: CallRequest) -> Answer: ...
+
+    async def read_resource(self, uri: str, principal: str) -> ResourceContent | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Who may sign in: the operator alone, with the token itself or with a ticket made from it."""
+
+    operator: str
+    secret: str = field(repr=False)
+    endpoint: str
+    principal_of: Callable[[str], str | None]
+    # Where a person finds the token, as far as this may be told.
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Everything the dashboard is built from."""
+
+    settings: Settings
+    ports: Ports
+    keys: Keys
+    program: Callable[[], Awaitable[Program]]
