@@ -30,7 +30,7 @@ def demo(
         typer.Option("--data-dir", metavar="DIR", help="Keep what the story leaves in this folder, which must be new."),
     ] = None,
 ) -> None:
-    """Play a story over eight simulated days on a practice site; exit code 0 only if every chapter did what it says."""
+    """Play a story over simulated days on a practice site; exit code 0 only if every chapter did what it says."""
     if quick and (serve or data_dir is not None):
         fail("--quick leaves nothing behind", "leave --serve and --data-dir out", EXIT_CONFIGURATION)
     with _folder(data_dir) as folder:
