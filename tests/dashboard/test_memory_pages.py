@@ -308,7 +308,6 @@ async def test_a_long_list_of_facts_is_walked_page_by_page(desk: Stand):
 
 
 async def test_a_long_list_of_entries_to_review_is_walked_page_by_page(desk: Stand, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(review_page, "LOOKED_AT", 7)
     monkeypatch.setattr(review_page, "WAITING", 4)
     names = [f"e{number:02}" for number in range(30)]
     for number, name in enumerate(names):
