@@ -15,6 +15,8 @@ from sqlalchemy import Connection
 from nova_mcp.dashboard import facts_page, knowledge_page, review_page, run_page, tasks_page
 from nova_mcp.knowledge.model import ScopeName
 from nova_mcp.storage.engine import Database
+from nova_mcp.verification import goal_store
+from nova_mcp.verification.goal_model import NewGoal
 
 
 def address(path: str, **values: str) -> str:
@@ -117,9 +119,13 @@ async def test_what_a_page_said_is_text_on_every_page(desk: Stand, run: str):
 
 async def test_signs_that_hide_or_turn_text_are_shown_as_what_they_are(desk: Stand):
     memory_kit.fact(desk.db, "safe\u202etxt.exe\u200b", NOW, "page.title")
-    text = await told(desk, "/facts")
-    assert "\u202e" not in text
-    assert "\\u202e" in text
+    turned = NewGoal("goal_turned", "local", "ada", "pay\u202etxt", NOW, 60_000)
+    desk.db.write_sync(goal_store.create_goal, turned)
+    one = address("/facts/one", target="tab_1", service="chat.test", key="page.title")
+    for path in ("/facts", one, "/goals", "/goals/goal_turned"):
+        text = await told(desk, path)
+        assert "\u202e" not in text, path
+        assert "\\u202e" in text, path
 
 
 # -- knowledge
