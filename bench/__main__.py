@@ -17,6 +17,7 @@ NAMES = (
     "labels",
     "facts",
     "journal",
+    "disk",
     "repair",
     "promotion",
     "knowledge",
