@@ -65,6 +65,8 @@ class GateSettings(Section):
     perceive_first: GateMode = "warn"
     overlay_detected: GateMode = "shadow_block"
     shared_agent_id: GateMode = "warn"
+    # Whether an agent hears that it has not loaded the instructions yet.
+    bootstrap: GateMode = "warn"
     # Whether an entry that has moved away from what was learned may still be applied.
     apply_drift: Literal["warn", "refuse"] = "refuse"
     low_disk_mb: int = Field(500, ge=0)

@@ -128,6 +128,8 @@ def uvx_problems(words: Sequence[str]) -> list[str]:
 
 def python_problems(words: Sequence[str]) -> list[str]:
     match list(words):
+        case ["-m", "bench", "report", *_]:
+            return []
         case ["-m", "bench", *names]:
             return [f"no bench {name}" for name in names if not name.startswith("-") and name not in (*NAMES, *PARTS)]
         case ["-m", "pytest", *paths]:

@@ -1,13 +1,26 @@
 """The start page: what agents do right now, as it is recorded."""
 
+from dataclasses import dataclass
+from typing import Final
+
 from sqlalchemy import Connection, select
 
-from nova_mcp.dashboard.calls import line_of
-from nova_mcp.dashboard.desk import Entry, Place, View, Visit
+from nova_mcp.dashboard.calls import CallLine, line_of
+from nova_mcp.dashboard.charts import Chart, Series, stacked
+from nova_mcp.dashboard.desk import Desk, Entry, Fragments, Part, Place, View, Visit
 from nova_mcp.dashboard.feed import KEPT, News, Positions
+from nova_mcp.dashboard.figures import counted, totals, window_of
+from nova_mcp.dashboard.words import plain, tool_name
+from nova_mcp.journal import counting as names
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.reader import EventFilter, events, recent
-from nova_mcp.observation.store import ledger_server
+from nova_mcp.observation.store import ledger_body, ledger_open_intent, ledger_server
+
+SHOWN: Final = 50
+UNDER_WAY: Final = 12
+SERVERS: Final = 6
+# Servers give a sign of life every few seconds; one that has been silent for longer may be gone.
+SILENT_MS: Final = 60_000
 
 
 def news(conn: Connection, after: Positions | None) -> News:
@@ -25,11 +38,146 @@ def news(conn: Connection, after: Positions | None) -> News:
     return News(() if page is None else page.calls[-KEPT:], heads)
 
 
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """An act that was announced in the ledger and whose end is not recorded yet."""
+
+    call_id: str
+    tool: str
+    agent: str
+    host: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that has not ended."""
+
+    server_id: str
+    host: str
+    pid: int
+    version: str
+    started_at_ms: int
+    last_seen_ms: int
+    calls: int
+    silent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """What the last day came to."""
+
+    calls: int
+    well: int
+    verified: int
+    caught: int
+    contract: int
+    contract_kept: int
+    chart: Chart
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything around the list of calls."""
+
+    today: Today
+    under_way: tuple[UnderWay, ...]
+    servers: tuple[Running, ...]
+
+
+def overview(conn: Connection, now_ms: int) -> Overview:
+    return Overview(today(conn, now_ms), under_way(conn), running(conn, now_ms))
+
+
+def today(conn: Connection, now_ms: int) -> Today:
+    window = window_of("24h", now_ms)
+    found = counted(conn, (names.EVENT, names.VERIFIED, names.CAUGHT, names.CONTRACT), window)
+    calls, well = totals(found[names.EVENT])
+    contract, kept = totals(found[names.CONTRACT])
+    columns = found[names.EVENT]
+    series = (
+        Series("ok", "s1", tuple(float(good) for _, good in columns)),
+        Series("not ok", "s5", tuple(float(count - good) for count, good in columns)),
+    )
+    return Today(
+        calls=calls,
+        well=well,
+        verified=totals(found[names.VERIFIED])[0],
+        caught=totals(found[names.CAUGHT])[0],
+        contract=contract,
+        contract_kept=kept,
+        chart=stacked("Calls per hour", window.names(), series, window.marks()),
+    )
+
+
+def under_way(conn: Connection) -> tuple[UnderWay, ...]:
+    """Announced acts without an end; there are as many as agents that act at this moment."""
+    intent, body = ledger_open_intent, ledger_body
+    rows = conn.execute(
+        select(intent.c.call_id, intent.c.at_ms, body.c.tool_name, body.c.agent_id, body.c.host)
+        .join(body, (body.c.server_id == intent.c.server_id) & (body.c.server_seq == intent.c.server_seq))
+        .order_by(intent.c.at_ms.desc())
+        .limit(UNDER_WAY)
+    )
+    return tuple(
+        UnderWay(row.call_id, tool_name(row.tool_name), plain(row.agent_id), plain(row.host or ""), row.at_ms)
+        for row in rows
+    )
+
+
+def running(conn: Connection, now_ms: int) -> tuple[Running, ...]:
+    table = ledger_server.c
+    rows = conn.execute(
+        select(ledger_server).where(table.ended_at_ms.is_(None)).order_by(table.last_seen_ms.desc()).limit(SERVERS)
+    )
+    return tuple(
+        Running(
+            server_id=row.server_id,
+            host=plain(row.host),
+            pid=row.pid,
+            version=plain(row.version),
+            started_at_ms=row.started_at_ms,
+            last_seen_ms=row.last_seen_ms,
+            calls=row.head_seq,
+            silent=now_ms - row.last_seen_ms > SILENT_MS,
+        )
+        for row in rows
+    )
+
+
+async def _followed(desk: Desk, after: int) -> list[CallLine]:
+    """Calls behind a number, newest first. An announcement is left out: the call that it announces will follow."""
+    await desk.feed.look(lambda positions: desk.read(news, positions))
+    found = desk.feed.newest(after)
+    shown = [one.call for one in found if one.call.record is None or one.call.record.kind != "intent"]
+    return [line_of(call) for call in shown[:SHOWN]]
+
+
 async def activity(visit: Visit) -> View:
     desk = visit.desk
-    await desk.feed.look(lambda after: desk.read(news, after))
-    lines = [line_of(numbered.call) for numbered in desk.feed.newest(limit=50)]
-    return View("activity.html", {"title": "Activity", "lines": lines, "feed": desk.feed.name, "last": desk.feed.last})
+    lines = await _followed(desk, 0)
+    around = await desk.read(overview, desk.now_ms())
+    values = {"lines": lines, "feed": desk.feed.name, "last": desk.feed.last, "shown": SHOWN, "around": around}
+    return View("activity.html", {"title": "Activity", **values})
 
 
-PLACES = (Place("/", "activity", get=activity, menu=Entry("Now", "Activity")),)
+async def live(visit: Visit) -> Fragments:
+    """What is new since the page was made or last asked; an empty answer costs one small query."""
+    desk = visit.desk
+    given = visit.query("after", 18)
+    ours = visit.query("feed", 40) == desk.feed.name and given.isdecimal() and given.isascii()
+    lines = await _followed(desk, int(given) if ours else 0)
+    under = await desk.read(under_way)
+    return Fragments(
+        (
+            Part("rows", "call_rows.html", {"lines": lines, "fresh": ours}),
+            Part("underWay", "under_way.html", {"acts": under}),
+        ),
+        {"feed": desk.feed.name, "last": desk.feed.last, "all": not ours, "count": len(lines)},
+    )
+
+
+PLACES = (
+    Place("/", "activity", get=activity, menu=Entry("Now", "Activity")),
+    Place("/live", "activity", get=live),
+)

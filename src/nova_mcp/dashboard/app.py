@@ -7,12 +7,23 @@ from typing import Final
 import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from nova_mcp.dashboard import activity_page, signing
-from nova_mcp.dashboard.desk import ROOT, Desk, Handler, Leave, Outcome, Place, View, Visit, missing
+from nova_mcp.dashboard import (
+    activity_page,
+    call_page,
+    calls_page,
+    controls_page,
+    memory_places,
+    questions_page,
+    reviewing,
+    signing,
+    statistics_page,
+    work_places,
+)
+from nova_mcp.dashboard.desk import ROOT, Desk, Fragments, Handler, Leave, Outcome, Place, View, Visit, missing
 from nova_mcp.dashboard.doors import Guarded, cookie_name, from_here, ours, read_form
 from nova_mcp.dashboard.home import Home
 from nova_mcp.dashboard.rendering import STATIC, Renderer
@@ -28,6 +39,14 @@ log = logging.getLogger(__name__)
 GROUPS: Final = ("Now", "Memory", "Work", "System")
 PLACES: Final[tuple[Place, ...]] = (
     *activity_page.PLACES,
+    *calls_page.PLACES,
+    *call_page.PLACES,
+    *questions_page.PLACES,
+    *statistics_page.PLACES,
+    *controls_page.PLACES,
+    *memory_places.PLACES,
+    *reviewing.PLACES,
+    *work_places.PLACES,
     *signing.PLACES,
 )
 
@@ -125,6 +144,11 @@ class _Front:
                 return self._renderer.page(outcome.template, values, outcome.status)
             case Leave():
                 return RedirectResponse(f"{ROOT}{outcome.to}{_told(session, outcome)}", 303)
+            case Fragments():
+                around = await self._frame(request, session, place)
+                made = {one.name: self._renderer.text(one.template, {**around, **one.values}) for one in outcome.parts}
+                state = {"stopped": around["stopped"], "waiting": around["waiting"]}
+                return JSONResponse({**state, **outcome.figures, **made})
             case _:
                 return outcome
 

@@ -9,7 +9,7 @@ from nova_mcp.observation.rules import effective_page, host_of
 from nova_mcp.observation.store import StoredCall
 
 _TONES: Final = {
-    "ok": "good",
+    "ok": "plain",
     "partial": "warn",
     "pending": "plain",
     "blocked_preflight": "warn",

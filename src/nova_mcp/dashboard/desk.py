@@ -1,5 +1,6 @@
 """What every page stands on: the program behind it, who looks at it, and what a page may answer."""
 
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Concatenate, Final, ParamSpec, TypeVar
@@ -29,6 +30,8 @@ class Desk:
         self.home = home
         self.sessions = Sessions(home.ports.clock)
         self.feed = Feed()
+        # By what the mailbox of questions knows this dashboard.
+        self.view = secrets.token_hex(4)
 
     @property
     def settings(self) -> Settings:
@@ -103,12 +106,29 @@ class Confirm:
         return View("confirm.html", {"title": self.title, "ask": self})
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a page that is made anew while the page is open."""
+
+    name: str
+    template: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fragments:
+    """Pieces of a page, made by the same templates, and figures about them; sent as JSON."""
+
+    parts: tuple[Part, ...] = ()
+    figures: Mapping[str, Json] = field(default_factory=dict)
+
+
 def missing(what: str) -> View:
     """The answer to an address that names nothing."""
     return View("missing.html", {"title": "Not found", "what": what}, 404)
 
 
-Outcome = View | Leave | Response
+Outcome = View | Leave | Fragments | Response
 Handler = Callable[[Visit], Awaitable[Outcome]]
 
 

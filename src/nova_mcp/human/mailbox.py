@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TypeVar
 import psutil
 from pydantic import BaseModel, ValidationError
 
-from nova_mcp.human.model import Process, Question, Reply
+from nova_mcp.human.model import Attendant, Process, Question, Reply
 from nova_mcp.processes import living, started_ms
 
 FOLDER = "human"
@@ -54,8 +55,8 @@ class Mailbox:
     def attended(self) -> bool:
         """Whether a view is open in which a person could answer."""
         for path in self._files(_ATTENDANT):
-            view = self._read(path, Process)
-            if view is not None and _lives(view):
+            view = self._read(path, Attendant)
+            if view is not None and _lives(view) and (view.until_ms is None or view.until_ms > _wall_ms()):
                 return True
             with suppress(OSError):
                 path.unlink()
@@ -66,7 +67,7 @@ class Mailbox:
     @contextmanager
     def attending(self) -> Iterator[None]:
         """While this lasts, a person can be reached here. A folder that can't be written makes nobody reachable."""
-        me = this_process()
+        me = _attendant(None)
         name = f"watch-{me.pid}-{secrets.token_hex(4)}.json"
         with suppress(OSError):
             self._write(name, me)
@@ -75,6 +76,12 @@ class Mailbox:
         finally:
             with suppress(OSError):
                 (self._folder / name).unlink()
+
+    def attend(self, view: str, for_ms: int) -> None:
+        """A person is there for a while, said anew by a view that can't tell when they leave; `view` is its own."""
+        me = _attendant(_wall_ms() + for_ms)
+        with suppress(OSError):
+            self._write(f"watch-{me.pid}-{view}.json", me)
 
     def questions(self) -> list[Question]:
         """Who waits for a person, oldest first; servers that are gone wait no more."""
@@ -140,6 +147,15 @@ class Mailbox:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
+
+
+def _attendant(until_ms: int | None) -> Attendant:
+    me = this_process()
+    return Attendant(pid=me.pid, began_ms=me.began_ms, until_ms=until_ms)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _lives(process: Process) -> bool:

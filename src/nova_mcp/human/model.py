@@ -22,6 +22,12 @@ class Process(_Letter):
     began_ms: int
 
 
+class Attendant(Process):
+    """A view in which a person could answer: as long as its program lives, or until a moment if one is given."""
+
+    until_ms: int | None = None
+
+
 class Question(_Letter):
     """A call that waits for a person."""
 

@@ -9,6 +9,8 @@ from nova_mcp.errors import BudgetExhausted
 
 MINUTE_MS = 60_000
 BUSY_RETRY_MS = 1_000
+# What sums of fractions lose on their way to one whole.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,8 @@ def take(bucket: Bucket | None, now_ms: float, per_minute: int) -> Taken | Empty
         return Taken(Bucket(per_minute - 1.0, now_ms))
     grown = max(0.0, now_ms - bucket.at_ms) * per_minute / MINUTE_MS
     left = min(float(per_minute), bucket.left + grown)
-    if left >= 1.0:
-        return Taken(Bucket(left - 1.0, now_ms))
+    if left >= 1.0 - _ROUNDING:
+        return Taken(Bucket(max(0.0, left - 1.0), now_ms))
     return Empty(max(1, int((1.0 - left) * MINUTE_MS / per_minute + 0.999)))
 
 

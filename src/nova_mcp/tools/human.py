@@ -48,7 +48,10 @@ async def ask_human(ctx: ToolContext, p: AskParams) -> AskResult:
     """Asks a person to log in, solve a check or decide, and waits for their answer. Look at the page afterwards."""
     mailbox = Mailbox(ctx.settings.data_dir)
     if not ctx.settings.browser.headed and not mailbox.attended():
-        raise _nobody(ctx, "Nobody is there to be asked: the browser has no window and no `nova watch` is open.")
+        raise _nobody(
+            ctx,
+            "Nobody can be asked: the browser has no window, and neither `nova watch` nor the dashboard is open.",
+        )
     await _bring_to_front(ctx)
     question = _question(ctx, p)
     try:
@@ -129,7 +132,7 @@ def _nobody(ctx: ToolContext, message: str) -> Unavailable:
     return Unavailable(
         "human.unavailable",
         message,
-        f"Tell your user: `nova login {site}` logs in by hand once, `nova watch` answers questions.",
+        f"Tell your user: `nova login {site}` logs in by hand once, `nova watch` or the dashboard answers questions.",
         stage="observe",
         details={"resolved": False},
     )
