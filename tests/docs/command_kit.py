@@ -131,7 +131,11 @@ def python_problems(words: Sequence[str]) -> list[str]:
         case ["-m", "bench", "report", *_]:
             return []
         case ["-m", "bench", *names]:
-            return [f"no bench {name}" for name in names if not name.startswith("-") and name not in (*NAMES, *PARTS)]
+            return [
+                f"no bench {name}"
+                for name in names
+                if not name.startswith("-") and not name.isupper() and name not in (*NAMES, *PARTS)
+            ]
         case ["-m", "pytest", *paths]:
             return [f"{path} is not there" for path in paths if not path.startswith("-") and not (ROOT / path).exists()]
         case [path, *_] if path.endswith(".py"):
