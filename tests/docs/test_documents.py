@@ -15,6 +15,7 @@ from document_kit import ROOT, Block, anchors, documents, every_block, prose
 from nova_mcp.errors import FAMILIES
 from nova_mcp.facts.policies import load_policies
 from nova_mcp.secrets.store import open_secrets
+from nova_mcp.server.auth import FILE_NAME, TokenFile
 from nova_mcp.settings import Settings, load_settings
 
 BLOCKS = every_block()
@@ -117,6 +118,12 @@ def test_shown_json_can_be_parsed_and_its_entries_for_clients_start_nova(block: 
     for entry in data.get("mcpServers", {}).values():
         if "command" in entry:
             assert line_problems(" ".join([entry["command"], *entry.get("args", [])])) == []
+
+
+@pytest.mark.parametrize("block", chosen("file", languages=("json",)), ids=str)
+def test_a_shown_token_file_is_taken(block: Block) -> None:
+    assert block.word == FILE_NAME
+    assert len(TokenFile.model_validate_json(block.text).named()) == 2
 
 
 @pytest.mark.parametrize("block", chosen(None, "file", languages=("toml",)), ids=str)
