@@ -194,3 +194,25 @@ def test_a_command_that_does_not_exist_would_be_found() -> None:
     assert line_problems("frobnicate --all")
     assert nova_problems(["nova", "serve", "--log-level", "loud"])
     assert line_problems("nova events --follow | cat && nova stop") == []
+
+
+def test_the_tour_shows_every_room() -> None:
+    rooms = {path.parent.name for path in (ROOT / "src" / "nova_mcp").glob("*/__init__.py")}
+    shown = set(re.findall(r"^\| `(\w+)/` \|", (ROOT / "docs" / "tour.md").read_text(), re.MULTILINE))
+    assert rooms == shown
+
+
+def test_every_document_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        path = waiting.pop()
+        if path in reached:
+            continue
+        reached.add(path)
+        links = {
+            (path.parent / link.partition("#")[0]).resolve() for link in re.findall(r"\]\(([^):]+)\)", prose(path))
+        }
+        waiting += [inner for link in links for inner in (link.glob("*.md") if link.is_dir() else [link])]
+        waiting = [one for one in waiting if one.suffix == ".md"]
+    assert [named(path) for path in documents() if path not in reached] == []
