@@ -43,7 +43,7 @@ screenshots: setup ## pictures of every dashboard page under docs/images/
 run: setup ## HTTP server on loopback
 	$(BIN)/nova serve --http
 
-demo: setup ## a scripted agent drives a real browser and shows the evidence
+demo: setup ## a story over eight simulated days with a real browser, every chapter checked
 	$(BIN)/nova demo
 
 docs: $(READY) ## regenerate the tool manifest and docs/tools.md
