@@ -9,7 +9,7 @@ from bench.findings import at_least, at_most, bad_share, flat
 from bench.markdown import plain, table
 from bench.plan import NAMES, PARTS, PLAN
 from bench.report import PAGE, README, in_order
-from bench.report_page import filled, page, readme_table, readme_tables, section_text
+from bench.report_page import filled, marked, page, readme_table, readme_tables, section_text
 from bench.report_verdicts import verdicts, word_of
 from bench.results import FOLDER, Environment, Finding, LeftOut, Line, Remark, Section, Status, Table, store, stored
 from hypothesis import given
@@ -112,6 +112,18 @@ def test_every_aim_names_benchmarks_that_are_there_and_every_benchmark_belongs_t
     assert {*(f"T{n}" for n in range(1, 10)), *(f"S{n}" for n in range(1, 10))} <= set(keys)
 
 
+def _aims_told_in(name: str) -> set[str]:
+    source = (FOLDER.parent / f"{name}.py").read_text(encoding="utf-8")
+    return set(re.findall(r'(?:\b(?:bad_share|at_most|at_least|flat)\(\s*|\baim=)"(\w+)"', source))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_tells_figures_of_just_the_aims_it_is_listed_with(name: str) -> None:
+    parts = [name, *(part for part in PARTS if part.startswith(f"{name}_"))]
+    told = set().union(*(_aims_told_in(part) for part in parts))
+    assert told == {aim.key for aim in AIMS if name in aim.sections}
+
+
 def test_the_report_has_a_place_for_every_benchmark_measured_or_not() -> None:
     text = page([a_section("truth", a_finding("T1"))])
     assert re.findall(r"(?m)^### (\w+)$", text) == list(NAMES)
@@ -183,6 +195,10 @@ def test_the_report_and_the_readme_say_what_the_stored_results_say() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(sections), "run `python -m bench report --render`"
     text = README.read_text(encoding="utf-8")
     assert text == filled(text, readme_tables(sections)), "run `python -m bench report --render`"
+
+
+def test_the_readme_shows_every_group_of_figures_once() -> None:
+    assert sorted(marked(README.read_text(encoding="utf-8"))) == sorted(GROUPS)
 
 
 def test_stored_results_are_read_back_as_they_were(tmp_path) -> None:
