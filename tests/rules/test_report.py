@@ -8,10 +8,12 @@ from bench.aims import AIMS, GROUPS
 from bench.findings import at_least, at_most, bad_share, flat
 from bench.markdown import plain, table
 from bench.plan import NAMES, PARTS, PLAN
-from bench.report import PAGE, README, in_order
+from bench.report import PAGE, README, in_order, write_pages
 from bench.report_page import filled, marked, page, readme_table, readme_tables, section_text
+from bench.report_run import read_lines
 from bench.report_verdicts import verdicts, word_of
 from bench.results import FOLDER, Environment, Finding, LeftOut, Line, Remark, Section, Status, Table, store, stored
+from bench.tables import RECORD_VARIABLE, left_out, show, tell
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -207,3 +209,35 @@ def test_stored_results_are_read_back_as_they_were(tmp_path) -> None:
     store(short, tmp_path)
     store(long, tmp_path)
     assert in_order(stored(tmp_path)) == [short, long]
+
+
+def test_what_is_shown_on_the_terminal_is_what_the_report_gets(tmp_path, monkeypatch, capsys) -> None:
+    record = tmp_path / "record"
+    monkeypatch.setenv(RECORD_VARIABLE, str(record))
+    finding = a_finding("S1", met=False, what="a call")
+    show("Calls", ["call", "ms"], [["nova", 1.234], ["bare", 1]])
+    tell(finding)
+    left_out("no registry")
+    assert read_lines(record.read_text(encoding="utf-8")) == (
+        Table(title="Calls", columns=("call", "ms"), rows=(("nova", "1.23"), ("bare", "1"))),
+        finding,
+        LeftOut(reason="no registry"),
+    )
+    said = capsys.readouterr()
+    assert "S1 MISSED · a call: 1 ms, n = 7 (aim ≤ 2 ms)" in said.out
+    assert "not measured: no registry" in said.err
+
+
+def test_one_section_measured_anew_keeps_the_others(tmp_path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(
+        "# N\n<!-- report:truth -->\n<!-- /report -->\n<!-- report:tasks -->\n<!-- /report -->\n", "utf-8"
+    )
+    store(a_section("truth", a_finding("T1", what="first run")), tmp_path / "results")
+    store(a_section("tasks", a_finding("T7", what="plans")), tmp_path / "results")
+    store(a_section("truth", a_finding("T1", what="second run")), tmp_path / "results")
+    write_pages(tmp_path / "report.md", readme, tmp_path / "results")
+    for text in ((tmp_path / "report.md").read_text("utf-8"), readme.read_text("utf-8")):
+        assert "first run" not in text
+        assert "second run" in text
+        assert "plans" in text
