@@ -38,7 +38,7 @@ report: setup ## run every benchmark in its short form and write docs/report.md 
 	$(BIN)/python -m bench report $(if $(ONLY),--only $(ONLY))
 
 screenshots: setup ## pictures of every dashboard page under docs/images/
-	$(BIN)/python scripts/screenshots.py
+	$(BIN)/python -m bench.pictures
 
 run: setup ## HTTP server on loopback
 	$(BIN)/nova serve --http

@@ -72,7 +72,7 @@ def some_calls(count: int, seed: int = 7) -> list[CallRecord]:
 def _some_call(chance: random.Random, number: int, at_ms: int) -> CallRecord:
     site, (tool, effect) = chance.choice(SITES), chance.choice(TOOLS)
     page = PageState(
-        "t%d" % chance.randrange(1, 4), "main", f"https://{site}/item/{chance.randrange(40)}", f"{site}/item/:id", 3
+        f"t{chance.randrange(1, 4)}", "main", f"https://{site}/item/{chance.randrange(40)}", f"{site}/item/:id", 3
     )
     acting = effect in ("act", "commit")
     luck = chance.random()

@@ -1,24 +1,25 @@
 """The list of calls: newest first, page by page, filtered within a bounded stretch of the ledger."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
-from sqlalchemy import ColumnElement, Connection, Subquery, and_, or_, select, true, tuple_
+from sqlalchemy import ColumnElement, Connection, Subquery, and_, or_, select, true
 
 from nova_mcp.dashboard.calls import CallLine, line_of, outcome_words
 from nova_mcp.dashboard.desk import ROOT, Entry, Place, View, Visit
-from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.rules import storable_text
 from nova_mcp.observation.store import ledger_body, ledger_link, stored_call
 
 SHOWN: Final = 50
 # How many calls one page looks at for those that fit its filters; a rare one is found by going on from there.
 LOOKED_AT: Final = 5_000
+# Enough for a page of calls of which each has an announcement that is left out.
+UNFILTERED: Final = 2 * SHOWN + 20
 OUTCOMES: Final = ("ok", "partial", "failed", "blocked_preflight", "invalid", "cancelled", "crashed")
-_CURSOR: Final = re.compile(r"(\d{1,15})\.(\d{1,18})\.([0-9A-Za-z_-]{1,64})")
+_CURSOR: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,18})\.([0-9A-Za-z_-]{1,64})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def calls(conn: Connection, wanted: Filters, before: Cursor | None) -> CallsPage
         .where(true() if before is None else _before(before))
         .order_by(*order)
     )
-    looked_at = stretch.limit(LOOKED_AT).subquery()
+    size = LOOKED_AT if wanted.any else UNFILTERED
+    looked_at = stretch.limit(size).subquery()
     newest = (looked_at.c.at_ms.desc(), looked_at.c.server_id, looked_at.c.server_seq.desc())
     found = conn.execute(
         select(looked_at.c.at_ms, looked_at.c.server_seq, looked_at.c.server_id)
@@ -89,7 +91,7 @@ def calls(conn: Connection, wanted: Filters, before: Cursor | None) -> CallsPage
     places = [Cursor(row.at_ms, row.server_seq, row.server_id) for row in found]
     if len(places) > SHOWN:
         return CallsPage(_lines(conn, places[:SHOWN]), places[SHOWN - 1], None)
-    end = conn.execute(stretch.offset(LOOKED_AT - 1).limit(1)).one_or_none()
+    end = conn.execute(stretch.offset(size - 1).limit(1)).one_or_none()
     last = None if end is None else Cursor(end.at_ms, end.server_seq, end.server_id)
     return CallsPage(_lines(conn, places), last, None if end is None else end.at_ms)
 
@@ -123,17 +125,24 @@ def _conditions(stretch: Subquery, wanted: Filters) -> list[ColumnElement[bool]]
 
 def _lines(conn: Connection, places: Sequence[Cursor]) -> tuple[CallLine, ...]:
     """The calls at these places, in their order."""
-    if not places:
-        return ()
+    wanted: dict[str, list[int]] = {}
+    for place in places:
+        wanted.setdefault(place.server_id, []).append(place.server_seq)
+    # Server by server: of pairs, SQLite would not make a search by key.
+    known = {key: line for server, seqs in wanted.items() for key, line in _of_server(conn, server, seqs)}
+    found = ((place.server_id, place.server_seq) for place in places)
+    return tuple(known[place] for place in found if place in known)
+
+
+def _of_server(conn: Connection, server_id: str, seqs: Sequence[int]) -> Iterator[tuple[tuple[str, int], CallLine]]:
     body, link = ledger_body.c, ledger_link.c
     rows = conn.execute(
         select(ledger_link, body.body)
         .join_from(ledger_link, ledger_body, (body.server_id == link.server_id) & (body.server_seq == link.server_seq))
-        .where(tuple_(link.server_id, link.server_seq).in_([(one.server_id, one.server_seq) for one in places]))
+        .where(link.server_id == server_id, link.server_seq.in_(seqs))
     )
-    known = {(call.link.server_id, call.link.server_seq): line_of(call) for call in map(stored_call, rows)}
-    found = ((ServerId(one.server_id), one.server_seq) for one in places)
-    return tuple(known[place] for place in found if place in known)
+    for call in map(stored_call, rows):
+        yield (call.link.server_id, call.link.server_seq), line_of(call)
 
 
 def filters_of(visit: Visit) -> Filters:

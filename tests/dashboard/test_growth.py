@@ -1,0 +1,137 @@
+"""Pages cost the same however long the ledger is: no plan walks it, and the work does not grow with it."""
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from dashboard_kit import NOW, Stand, a_call, stand
+from filled import COMMIT, fill
+from growing import grow
+from sqlalchemy import Connection, Engine, event
+
+from nova_mcp.dashboard.activity_page import news, overview
+from nova_mcp.dashboard.call_page import call_view
+from nova_mcp.dashboard.calls_page import Cursor, Filters, calls
+from nova_mcp.dashboard.statistics_page import statistics
+from nova_mcp.observation.store import servers
+
+FEW, MANY = 6_000, 24_000
+# What grows with every call; none of it may be read from one end to the other.
+GROWING = (
+    "ledger_body",
+    "ledger_link",
+    "transition",
+    "observation",
+    "tool_event",
+    "statistic_hour",
+    "statistic_latency",
+)
+MIDDLE = Cursor(NOW - 86_400_000, 1, "a")
+
+Reading = Callable[[Connection], object]
+READINGS: dict[str, Reading] = {
+    "the newest calls": lambda conn: news(conn, None),
+    "what is new": lambda conn: news(conn, {one.server_id: one.head_seq - 3 for one in servers(conn)}),
+    "what is around it": lambda conn: overview(conn, NOW),
+    "the first page of calls": lambda conn: calls(conn, Filters(), None),
+    "a page in the middle": lambda conn: calls(conn, Filters(), MIDDLE),
+    "a filter that fits often": lambda conn: calls(conn, Filters(tool="click_selector"), None),
+    "a filter that fits nothing": lambda conn: calls(conn, Filters(tool="no_such_tool", host="x.test"), None),
+    "one call": lambda conn: call_view(conn, COMMIT),
+    "statistics of a day": lambda conn: statistics(conn, "24h", NOW),
+    "statistics of a month": lambda conn: statistics(conn, "30d", NOW),
+}
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stand, Stand]]:
+    folder = tmp_path_factory.mktemp("growth")
+    with stand(folder / "few") as few, stand(folder / "many") as many:
+        for desk, rows in ((few, FEW), (many, MANY)):
+            fill(desk, 100)
+            grow(desk.db, rows, NOW - 30_000)
+            desk.add(*(a_call(f"last-{at}", at_ms=NOW - 10 + at) for at in range(5)))
+        yield few, many
+
+
+@contextmanager
+def spied(conn: Connection) -> Iterator[list[tuple[str, object]]]:
+    """Every statement that is run meanwhile, with what is bound to it."""
+    seen: list[tuple[str, object]] = []
+
+    def note(_conn: object, _cursor: object, statement: str, parameters: object, *_: object) -> None:
+        seen.append((statement, parameters))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+def plans(conn: Connection, reading: Reading) -> list[tuple[str, str]]:
+    """Each step of each plan, with the statement it belongs to."""
+    with spied(conn) as seen:
+        reading(conn)
+    raw: sqlite3.Connection = conn.connection.dbapi_connection  # type: ignore[assignment]
+    found: list[tuple[str, str]] = []
+    for statement, parameters in seen:
+        if statement.lstrip().upper().startswith("SELECT"):
+            rows = raw.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()  # type: ignore[arg-type]
+            found += [(str(row[3]), statement) for row in rows]
+    return found
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_no_plan_walks_what_grows(stores: tuple[Stand, Stand], name: str):
+    many = stores[1]
+    steps = many.db.read_sync(plans, READINGS[name])
+    assert steps, "nothing was asked"
+    for step, statement in steps:
+        walked = re.match(r"SCAN (\w+)", step)
+        if walked is None or walked[1] not in GROWING:
+            continue
+        # Along the index of time and with a limit, a walk ends where the page is full.
+        assert "USING INDEX ix_ledger_body_at_ms" in step, (step, statement)
+        assert "LIMIT" in statement, statement
+
+
+def work(conn: Connection, reading: Reading) -> int:
+    """Steps that the database's own machine takes for a reading, in hundreds."""
+    raw: sqlite3.Connection = conn.connection.dbapi_connection  # type: ignore[assignment]
+    steps = 0
+
+    def tick() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    raw.set_progress_handler(tick, 100)
+    try:
+        reading(conn)
+    finally:
+        raw.set_progress_handler(None, 0)
+    return steps
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_four_times_the_ledger_is_not_more_work(stores: tuple[Stand, Stand], name: str):
+    few, many = (desk.db.read_sync(work, READINGS[name]) for desk in stores)
+    assert many <= 1.3 * few + 20, (few, many)
+
+
+def test_the_measure_would_notice_a_walk(stores: tuple[Stand, Stand]):
+    def walk(conn: Connection) -> object:
+        return conn.exec_driver_sql("SELECT count(*) FROM ledger_body WHERE agent_id = 'x'").scalar()
+
+    few, many = (desk.db.read_sync(work, walk) for desk in stores)
+    assert many > 3 * few
+    assert any(step.startswith("SCAN ledger_body") for step, _ in stores[1].db.read_sync(plans, walk))
+
+
+async def test_pages_of_a_long_ledger_stay_short(stores: tuple[Stand, Stand]):
+    async with stores[1].operator() as visitor:
+        for path in ("/", "/calls", "/calls?agent=nobody", "/statistics?window=30d"):
+            assert len(await visitor.page(path)) < 250_000

@@ -1,0 +1,74 @@
+"""Whatever pages, agents and notes call themselves, no page of the dashboard turns it into markup."""
+
+from html.parser import HTMLParser
+
+import pytest
+from dashboard_kit import HOSTILE, Stand
+from filled import fill
+
+from pages import PAGES
+
+# Elements that only our own templates have, and in which none of them puts a stranger's text.
+FORBIDDEN = {"iframe", "object", "embed", "base", "style"}
+
+
+class Reader(HTMLParser):
+    """Every element and attribute as a browser would find them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    return reader
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_hostile_name_stays_text_on_every_page(desk: Stand, path: str):
+    fill(desk, 30)
+    async with desk.operator() as visitor:
+        reader = read((await visitor.get(path)).text)
+    scripts = [attributes.get("src", "") for tag, attributes in reader.found if tag == "script"]
+    assert len(scripts) == 1
+    assert scripts[0].startswith("/dashboard/static/")
+    for tag, attributes in reader.found:
+        assert tag not in FORBIDDEN
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+        for name in ("href", "src", "action", "formaction"):
+            if name in attributes and tag != "link":
+                assert attributes[name].startswith(("/dashboard", "#main")), (tag, attributes)
+        if tag == "img":
+            assert attributes["src"].startswith("/dashboard/calls/")
+
+
+SHOWN_AT = ("/", "/calls", "/calls/call-hostile", "/calls/call-commit", "/questions", "/controls")
+
+
+@pytest.mark.parametrize("path", SHOWN_AT)
+async def test_the_hostile_name_is_really_there_and_can_be_read(desk: Stand, path: str):
+    fill(desk, 30)
+    async with desk.operator() as visitor:
+        text = "".join(read(await visitor.page(path)).texts)
+    assert HOSTILE in text
+
+
+@pytest.mark.parametrize(
+    "name", ["tool", "agent", "host", "outcome", "before", "told", "window", "feed", "name", "family"]
+)
+async def test_what_stands_in_an_address_stays_text_too(desk: Stand, name: str):
+    async with desk.operator() as visitor:
+        for path in ("/", "/calls", "/statistics", "/controls", "/controls/switch", "/enter"):
+            answer = await visitor.get(path, params={name: HOSTILE, "ticket": HOSTILE})
+            assert "<script>alert" not in answer.text
+            assert "<img src=x" not in answer.text
