@@ -15,7 +15,7 @@ from nova_mcp.storage.engine import Database
 from nova_mcp.tasks import profile_store as store
 from nova_mcp.tasks.content_codec import content_json
 from nova_mcp.tasks.deciding import Refused
-from nova_mcp.tasks.matching import PROFILES_PER_TERM, match_profiles, query_of
+from nova_mcp.tasks.matching import match_profiles, query_of
 from nova_mcp.tasks.model import (
     Check,
     CompletionCondition,
@@ -26,6 +26,7 @@ from nova_mcp.tasks.model import (
 )
 from nova_mcp.tasks.profile_keeper import ProfileKeeper, Upsert, Upserted
 from nova_mcp.tasks.profile_rules import Change, Profile, created_profile
+from nova_mcp.tasks.shortlist import PROFILES_PER_TERM
 from nova_mcp.tasks.tables import task_instance, task_profile_term, task_term
 
 CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("require_observed"))

@@ -41,6 +41,7 @@ task_profile = Table(
 )
 
 # Newest profiles of a term stand together, and those of one site once more, so that finding them is one look each.
+# What the term is worth in a profile stands beside it, so that most of what is found need not be looked at.
 task_profile_term = Table(
     "task_profile_term",
     metadata,
@@ -49,7 +50,9 @@ task_profile_term = Table(
     Column("created_at_ms", BigInteger, primary_key=True),
     Column("profile_id", Text, primary_key=True),
     Column("site", Text),
-    Index(None, "principal", "term", "site", "created_at_ms"),
+    # In tenths.
+    Column("credit", Integer, nullable=False),
+    Index("ix_task_profile_term_near", "principal", "term", "site", "created_at_ms", "profile_id", "credit"),
     sqlite_with_rowid=False,
 )
 
