@@ -6,10 +6,10 @@ READY := $(VENV)/.ready
 BROWSER := $(VENV)/.browser
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test bench run demo docs lock clean
+.PHONY: help setup check test bench report screenshots run demo docs lock clean
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(READY): requirements/dev.lock pyproject.toml scripts/setup.sh
 	@PYTHON=$(PYTHON) sh scripts/setup.sh $(VENV)
@@ -33,6 +33,12 @@ test: setup ## everything: rules, stores on SQLite and PostgreSQL, wire, real Ch
 
 bench: setup ## print the measurement tables (BENCH=name for one)
 	$(BIN)/python -m bench $(BENCH)
+
+report: setup ## run every benchmark in its short form and write docs/report.md (about 35 minutes; ONLY=name for one)
+	$(BIN)/python -m bench report $(if $(ONLY),--only $(ONLY))
+
+screenshots: setup ## pictures of every dashboard page under docs/images/
+	$(BIN)/python scripts/screenshots.py
 
 run: setup ## HTTP server on loopback
 	$(BIN)/nova serve --http

@@ -27,9 +27,11 @@ from bench.browser_measures import (
 from bench.browser_pages import LOG_ROWS, ORDERS, SEATS, Shop, open_shop
 from bench.browser_reach import Reach, Room, reach
 from bench.browser_tasks import FILL, FIND, READ, Route
+from bench.findings import bad_share
 from bench.packages import NotInstalled
 from bench.peers import Hand, Maker, WentWrong, makers, running, tokens
-from bench.tables import machine, quantile, show
+from bench.results import Finding
+from bench.tables import left_out, machine, quantile, remark, show, tell
 from bench.words import chosen, number
 from nova_mcp import __version__
 from nova_mcp.browser.discovery import find_browser, this_machine
@@ -70,6 +72,9 @@ TOKEN_AIMS: Final = {
     "click, medium": 60,
     "tools/list": 3000,
 }
+# Of the best peer's tokens, where a page is large.
+LARGE: Final = ("look, medium", "look, nodes", "look, buttons")
+LARGE_SHARE: Final = 0.25
 JOB_AIMS: Final = {READ: 7812, FIND: 421, FILL: 991}
 
 
@@ -111,12 +116,38 @@ def show_times(title: str, figures: Figures) -> None:
         own = by_server[NOVA].ms
         verdict = _verdict(measure, ratio, quantile(own, 0.5) if own else None)
         rows.append([measure, counts, *cells, "-" if ratio is None else f"{ratio:.2f}", _aim(measure), verdict])
+        if own:
+            _judge_time(measure, by_server)
     show(f"{title}, ms p50 / p95", ["", "n", *figures.names, "x best", "aim", ""], rows)
     for measure, by_server in figures.series.items():
         for name, series in by_server.items():
             if series.note:
-                print(f"{measure} · {name}: {' '.join(series.note.split())}")
+                remark(f"{measure} · {name}: {' '.join(series.note.split())}")
     print()
+
+
+def _judge_time(measure: str, by_server: dict[str, Series]) -> None:
+    """A server that gave no value at all is beaten, but by nobody knows how much: that is told without a verdict."""
+    ratio, most = _ratio(by_server), RATIO_AIMS.get(measure, 1.0)
+    each = [f"{name} {quantile(s.ms, 0.5):,.0f}" if s.ms else f"{name} no answer" for name, s in by_server.items()]
+    times, bound = "" if ratio is None else f"; × {ratio:.2f} of the best", "" if ratio is None else f"× ≤ {most:g}"
+    tell(
+        Finding(
+            aim="S2",
+            what=f"{measure}, ms p50",
+            measured=f"{', '.join(each)}{times}",
+            bound=bound,
+            n=len(by_server[NOVA].ms),
+            met=None if ratio is None else ratio <= most,
+        )
+    )
+
+
+def _judge_tokens(measure: str, counts: dict[str, int], ratio: float) -> None:
+    most = LARGE_SHARE if measure in LARGE else 1.0
+    each = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    said = f"{each}; × {ratio:.2f} of the best"
+    tell(Finding(aim="S3", what=f"{measure}, tokens", measured=said, bound=f"× ≤ {most:g}", n=1, met=ratio <= most))
 
 
 def show_work(title: str, figures: Figures) -> None:
@@ -153,6 +184,8 @@ def show_tokens(figures: Sequence[Figures], lists: dict[str, str]) -> None:
             counts = {name: series.read for name, series in by_server.items() if series.read is not None}
             peers = [count for name, count in counts.items() if name != NOVA]
             rows.append(_token_row(measure, [counts.get(name) for name in names], peers))
+            if measure.startswith("look, ") and NOVA in counts and peers:
+                _judge_tokens(measure, counts, counts[NOVA] / min(peers))
     sizes = [tokens(lists[name]) for name in names]
     rows.append(_token_row("tools/list", sizes, sizes[1:]))
     show("Answers as the client gets them, o200k tokens of their text", ["", *names, "x best", "aim", ""], rows)
@@ -177,11 +210,9 @@ def show_jobs(found: dict[Route, list[Done] | str]) -> None:
         read = round(statistics.median(one.read for one in done))
         written = round(statistics.median(one.written for one in done))
         seconds = statistics.median(one.seconds for one in done)
-        aim = JOB_AIMS[route.job] if route.server == NOVA else ""
-        missed = " missed" if aim and read > aim else ""
-        rows.append(
-            [route.job, route.server, route.way, read, written, done[0].calls, f"{seconds:.2f}", f"{aim}{missed}"]
-        )
+        aim = JOB_AIMS[route.job]
+        verdict = "" if route.server != NOVA else f"{aim} missed" if read > aim else f"{aim}"
+        rows.append([route.job, route.server, route.way, read, written, done[0].calls, f"{seconds:.2f}", verdict])
     heads = ["job", "server", "way", "tokens read", "written", "calls", "s p50", "aim, read"]
     show("Jobs, checked against the shop's book", heads, rows)
 
@@ -219,7 +250,9 @@ def show_reach(found: Sequence[Reach]) -> None:
     show("What Nova's look leaves reachable", heads, rows)
     for one in found:
         if one.note:
-            print(f"{one.page}: {one.note}")
+            remark(f"{one.page}: {one.note}")
+    beyond = sum(not one.complete for one in found)
+    tell(bad_share("S3", "pages on which a control could not be reached", beyond, len(found), 0))
 
 
 def show_watching(found: Sequence[Watching]) -> None:
@@ -271,7 +304,7 @@ async def measure(these: list[Maker], shop: Shop, browser: str, rounds: int) -> 
         try:
             show_watching(await watching(shop, browser, rounds * 2))
         except WentWrong as problem:
-            print(f"watching: {problem}")
+            left_out(f"what watching costs: {problem}")
 
 
 def main(*, long: bool) -> int:
@@ -280,10 +313,10 @@ def main(*, long: bool) -> int:
     try:
         these = makers(browser, __version__)
     except NotInstalled as missing:
-        print(f"not run: {missing}")
+        left_out(str(missing))
         return 0
     version = subprocess.run([browser, "--version"], capture_output=True, text=True, check=False, timeout=30).stdout
-    print(f"{version.strip()} · {', '.join(f'{one.name} {one.version}' for one in these)}\n")
+    remark(f"{version.strip()} · {', '.join(f'{one.name} {one.version}' for one in these)}\n")
     begun = time.perf_counter()
     with open_shop() as shop:
         length = "long" if long else "quick" if "--quick" in sys.argv else "usual"

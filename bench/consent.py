@@ -1,6 +1,5 @@
 """Consent banners of other people and labelled pages: found, gone, choice stored as asked, each scored apart."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +12,19 @@ from tests.pages.blockers.cases import CASES
 from bench.consent_labs import LABS, PACKAGES, Lab
 from bench.consent_site import ConsentSite, Truth, consent_site
 from bench.driving import Hand, close_hand, new_hand, nova_here
+from bench.findings import bad_share
 from bench.npm import npm_installed
 from bench.packages import NotInstalled
-from bench.tables import machine, show
+from bench.tables import left_out, machine, remark, show, tell
 from nova_mcp.app import Nova
 
 MODES = ("conservative", "aggressive")
 PAGES = Path(__file__).resolve().parent.parent / "tests" / "pages"
 # Ordinary pages of the other sets: nothing lies over them.
-PLAIN = ("act/shop.html", "act/choices.html", "act/keys.html", "social/public.html", "social/contact.html")
-PLAIN += ("social/login_password.html", "social/register.html", "facts/form.html", "social/forms.html")
+PLAIN = (
+    *("act/shop.html", "act/choices.html", "act/keys.html", "social/public.html", "social/contact.html"),
+    *("social/login_password.html", "social/register.html", "facts/form.html", "social/forms.html"),
+)
 SHOWS_MS = 4000
 LOOK_AGAIN_S = 0.2
 
@@ -116,9 +118,19 @@ def _show_labs(results: Sequence[Result]) -> int:
         ("accepted", sum(r.accepted for r in results)),
         ("answers that claim too much", sum(not r.told_truly for r in results)),
     ):
-        print(f"{word}: {count} of {total}")
+        remark(f"{word}: {count} of {total}")
     print()
+    _judge(results)
     return sum(r.accepted or not r.told_truly for r in results)
+
+
+def _judge(results: Sequence[Result]) -> None:
+    asked = [r for r in results if not r.lab.accept_only]
+    stays, kept = sum(not r.gone for r in asked), sum(not r.as_asked for r in results)
+    tell(bad_share("T9", "banners that take a no and were still there", stays, len(asked), 0.01))
+    tell(bad_share("T9", "choices not stored as asked", kept, len(results), 0.01))
+    tell(bad_share("T9", "answers that claim more than is so", sum(not r.told_truly for r in results), len(results), 0))
+    tell(bad_share("T9", "banners accepted", sum(r.accepted for r in results), len(results), 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +162,8 @@ def _show_kinds(pages: Sequence[Page]) -> None:
         )
     plain = [page for page in pages if not page.kinds]
     show("Kinds on labelled pages (our own set)", ("kind", "labelled", "claimed", "precision", "recall"), rows)
-    print(f"pages without a layer that were said to have one: {sum(bool(p.found) for p in plain)} of {len(plain)}\n")
+    said = sum(bool(p.found) for p in plain)
+    remark(f"pages without a layer that were said to have one: {said} of {len(plain)}\n")
 
 
 async def _worker(nova: Nova, name: str, site: ConsentSite, queue: list[tuple[Lab, str]], out: list[Result]) -> None:
@@ -180,7 +193,7 @@ def main(long: bool = False) -> int:
     try:
         modules = npm_installed("consent", *(f"{name}@{version}" for name, version in PACKAGES.items()))
     except NotInstalled as missing:
-        print(f"not run: {missing}", file=sys.stderr)
+        left_out(str(missing))
         return 0
     results, pages = anyio.run(_run, modules)
     print(machine())

@@ -16,8 +16,9 @@ import anyio
 from bench.bounds import percent, upper_percent
 from bench.django_server import ADMIN, PASSWORD
 from bench.driving import Hand, Told, new_hand, nova_here
+from bench.findings import bad_share
 from bench.packages import NotInstalled, installed
-from bench.tables import machine, show
+from bench.tables import left_out, machine, remark, show, tell
 
 VERSIONS = {
     "5.2": ("Django==5.2.*", "asgiref", "sqlparse"),
@@ -260,6 +261,9 @@ def show_results(results: Sequence[Result]) -> int:
         )
     ]
     show("Django admin", ["", "n", "hits", "share", "upper 95 %", "aim"], summary)
+    tell(bad_share("T1", "`verified` and not in the database, Django admin", len(false_success), len(failures), 0.005))
+    tell(bad_share("T2", "failed and in the database, Django admin", len(false_alarm), len(successes), 0.02))
+    tell(bad_share("T2", "in the database and not claimed, Django admin", len(unclear), len(successes), 0.05))
     return len(false_success)
 
 
@@ -271,6 +275,6 @@ def main(*, long: bool) -> int:
         try:
             results.extend(anyio.run(measure, version, 20 if long else 3))
         except NotInstalled as missing:
-            print(f"not measured: {missing}", file=sys.stderr)
-    print(f"{len(results)} forms in {time.perf_counter() - started:.0f} s\n")
+            left_out(str(missing))
+    remark(f"{len(results)} forms in {time.perf_counter() - started:.0f} s\n")
     return int(bool(show_results(results))) if results else 0

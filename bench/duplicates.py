@@ -13,9 +13,10 @@ from tests.pages.faults.site import FaultSite, fault_site
 from bench.bounds import percent, upper_percent
 from bench.driving import DUPLICATE, Hand, Told, close_hand, new_hand, nova_here
 from bench.duplicate_kills import KillTrial, kill_trials
+from bench.findings import bad_share
 from bench.races import KINDS as RACES
 from bench.races import RaceOutcome, race_trials
-from bench.tables import machine, show
+from bench.tables import machine, remark, show, tell
 from bench.words import number
 from nova_mcp.app import Nova
 
@@ -24,6 +25,8 @@ WORKERS = 6
 TRIALS_PER_TAB = 150
 SHORT_LIMIT_S = 300.0
 LONG_LIMIT_S = 6 * 3600.0
+# Fewer say little about what happens once in thousands.
+WANTED = 10_000
 SUBMIT = "nova.guarded_submit_form"
 GO = {"selector": "#go"}
 
@@ -262,6 +265,9 @@ def show_total(trials: Sequence[Outcome | RaceOutcome | KillTrial]) -> None:
         )
     ]
     show("All trials", ["", "n", "hits", "share", "upper 95 %", "aim"], rows)
+    small = {"smaller": f"{WANTED:,} trials"} if total < WANTED else {}
+    for name, hits, most in (("doubled", duplicated, 0.0), ("silently dropped", dropped, 0.0), ("lost", lost, 0.01)):
+        tell(bad_share("T3", f"commits {name}, all trials", hits, total, most).model_copy(update=small))
 
 
 def show_kills(kills: Sequence[KillTrial]) -> None:
@@ -288,15 +294,15 @@ def main(*, long: bool) -> int:
     print(f"duplicates · {machine()}\n")
     started = time.perf_counter()
     outcomes = anyio.run(measure, number("trials", 2_000 if long else 200), LONG_LIMIT_S if long else SHORT_LIMIT_S)
-    print(f"{len(outcomes)} trials, seed {SEED}, {time.perf_counter() - started:.0f} s")
+    remark(f"{len(outcomes)} trials in the browser, seed {SEED}, {time.perf_counter() - started:.0f} s")
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         kills = anyio.run(kill_trials, Path(folder), number("kills", 400 if long else 10), SEED)
-    print(f"{len(kills)} trials with a killed server, {time.perf_counter() - started:.0f} s\n")
+    remark(f"{len(kills)} trials with a killed server, {time.perf_counter() - started:.0f} s")
     started = time.perf_counter()
     with fault_site() as site:
         races = anyio.run(race_trials, site, number("races", 10_000 if long else 400), SEED)
-    print(f"{len(races)} trials with a scripted page, {time.perf_counter() - started:.0f} s\n")
+    remark(f"{len(races)} trials with a scripted page, {time.perf_counter() - started:.0f} s\n")
     wrong = show_outcomes(outcomes) + show_races(races)
     show_kills(kills)
     show_total([*outcomes, *races, *kills])

@@ -10,8 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from bench.findings import bad_share, flat
 from bench.postgres import private_cluster
-from bench.tables import machine, quantile, show
+from bench.tables import machine, quantile, show, tell
 from nova_mcp.facts import store
 from nova_mcp.facts.model import FRESH_MS, BindingId, Certainty, ClaimResult, Fact, Observation, Page, Scope
 from nova_mcp.facts.replay import rebuilt, replay
@@ -232,7 +233,9 @@ def _growth(db: Database, name: str) -> bool:
             db.write_sync(store.note, where, [seen])
 
         rows.append([size, one, whole, _median_ms(write, LOOKUPS)])
-    ratios = [rows[-1][column] / rows[0][column] for column in (1, 2, 3)]
+    for column, what in ((1, "one fact looked up"), (2, "a whole scope looked up"), (3, "a claim written")):
+        tell(flat("S7", f"{what}, {name}", [row[column] for row in rows], SIZES, SIZES[-1], LOOKUPS))
+    ratios: list[float] = [rows[-1][column] / rows[0][column] for column in (1, 2, 3)]
     rows.append(["last ÷ first (aim <= 2)", *ratios])
     show(f"Lookups while the store grows, {name}, ms p50", ["facts", "one key", "whole scope", "claim"], rows)
     return max(ratios) <= 2
@@ -248,6 +251,9 @@ def _truth(db: Database, name: str, updates: int, seed: int) -> bool:
     ]
     columns = ["seed", "updates", "noise", "repeats", "wrong told", "wrong kept", "touched", "replay ≠", "claims/s"]
     show(f"Updates that must win, noise that must not: {SLOTS} slots in {SCOPES} tabs, {name}", columns, [row])
+    tell(bad_share("T6", f"claims answered with a wrong value, {name}", tally.wrong_answers, claims, 0))
+    tell(bad_share("T6", f"slots that hold a wrong value in the end, {name}", tally.wrong_values, SLOTS, 0))
+    tell(bad_share("T6", f"slots touched by what was not theirs, {name}", tally.touched, SLOTS, 0))
     return not (tally.wrong_answers or tally.wrong_values or tally.touched or done.differences)
 
 

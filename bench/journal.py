@@ -4,6 +4,7 @@ History is laid down in bulk, as thirty days of steady work on a few hundred sit
 is measured, and that is the claim: the last column stays near one.
 """
 
+import math
 import statistics
 import sys
 import tempfile
@@ -13,8 +14,9 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from bench.findings import flat
 from bench.postgres import private_cluster
-from bench.tables import machine, show
+from bench.tables import machine, show, tell
 from nova_mcp.journal.collector import derive
 from nova_mcp.journal.counters import LABELS_PER_DAY, LABELS_PER_HOUR, Counters
 from nova_mcp.journal.counting import CAPPED, DAY, HOUR_MS, RUNTIME, day_of
@@ -61,7 +63,7 @@ _LATENCIES = (
 
 def _distinct(draws: float, of: int, most: int) -> int:
     """How many of so many sites a number of calls meets, as far as names are kept."""
-    return max(1, min(most, round(of * (1 - (1 - 1 / of) ** draws))))
+    return max(1, min(most, round(of * (1.0 - math.pow(1 - 1 / of, draws)))))
 
 
 def _run(db: Database, sentence: str) -> None:
@@ -170,7 +172,9 @@ def _series(label: str, url: str, sizes: tuple[int, ...], rounds: int) -> list[l
             print(f"{label}: {size:,} observations laid down in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
             for what, took in _measured(db, size, rounds).items():
                 found.setdefault(what, []).append(took)
-    return [[f"{label}: {what}", *took, took[-1] / took[0]] for what, took in found.items()]
+    for what, all_took in found.items():
+        tell(flat("S7", f"{what}, {label}, by observations", all_took, sizes, SIZES[-1], rounds))
+    return [[f"{label}: {what}", *all_took, all_took[-1] / all_took[0]] for what, all_took in found.items()]
 
 
 def main(*, long: bool) -> int:

@@ -17,7 +17,8 @@ import psutil
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from bench.tables import machine, show
+from bench.findings import bad_share
+from bench.tables import machine, show, tell
 from nova_mcp.demo.site import practice_site
 from nova_mcp.observation.auditor import verify
 from nova_mcp.observation.reader import EventFilter, events
@@ -126,4 +127,8 @@ def main(*, long: bool) -> int:
         ],
         [[tally.rounds, tally.sent, len(tally.answered), missing, doubled, broken, tally.browsers_left]],
     )
+    tell(bad_share("R1", "answered calls missing after `kill -9`", missing, len(tally.answered), 0))
+    tell(bad_share("R1", "calls recorded twice", doubled, len(tally.answered), 0))
+    tell(bad_share("R1", "broken links of the chain", broken, tally.sent, 0))
+    tell(bad_share("R1", "kills that left a process behind", min(tally.browsers_left, tally.rounds), tally.rounds, 0))
     return int(bool(missing or doubled or broken or tally.browsers_left))

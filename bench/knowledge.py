@@ -16,8 +16,9 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, text
 
+from bench.findings import flat
 from bench.postgres import private_cluster
-from bench.tables import machine, show
+from bench.tables import machine, show, tell
 from nova_mcp.clock import system_ports
 from nova_mcp.journal.collector import derive
 from nova_mcp.journal.counters import Counters
@@ -256,4 +257,6 @@ def _told(label: str, urls: list[str], sizes: tuple[int, ...]) -> list[list[Any]
     rows = _series(urls, sizes)
     columns = ["median ms", *(f"{size:,} / {size * PER_ENTRY:,}" for size in sizes), f"last / first (aim <= {AIM:g})"]
     show(f"Knowledge as it grows, {label} (entries / observations)", columns, rows)
+    for what, *took, _ in rows:
+        tell(flat("S7", f"{what}, {label}, by entries", took, sizes, LONG_SIZES[-1], ROUNDS))
     return rows

@@ -11,7 +11,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
-from bench.tables import show
+from bench.results import Finding
+from bench.tables import show, tell
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.tab import Tab
 from nova_mcp.browser.target_journal import MemoryJournal
@@ -175,11 +176,27 @@ async def _measured() -> list[Score]:
         return [await measure(tab, claim) for claim in CLAIMS]
 
 
+def _judge(scores: Sequence[Score]) -> None:
+    short = [s.claim.name for s in scores if s.recall < s.claim.recall or s.precision < s.claim.precision]
+    recall, precision = min(s.recall for s in scores), min(s.precision for s in scores)
+    tell(
+        Finding(
+            aim="P2",
+            what=f"{len(scores)} kinds of claims on labelled pages",
+            measured=f"lowest recall {recall:.2f}, precision {precision:.2f}; short of it: {', '.join(short) or '-'}",
+            bound="recall ≥ 0.90 or 0.95, precision ≥ 0.95",
+            n=sum(s.yes + s.no for s in scores),
+            met=not short,
+        )
+    )
+
+
 def main(*, long: bool = False) -> int:
     scores = asyncio.run(_measured())
     rows = [(s.claim.name, s.yes, s.no, s.recall, s.precision, len(s.wrong), len(s.denied)) for s in scores]
     columns = ("claim", "yes", "no", "recall", "precision", "wrongly claimed", "wrongly denied")
     show("Claims on labelled pages", columns, rows)
+    _judge(scores)
     if "--misses" in sys.argv:
         lists = [
             (s.claim.name, what, name) for s in scores for what in ("missed", "wrong") for name in getattr(s, what)

@@ -1,7 +1,6 @@
 """Claimed against real outcome on task pages that none of us wrote (MiniWoB++), a right and a wrong script each."""
 
 import random
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +10,12 @@ import anyio.to_thread
 
 from bench.bounds import percent, upper_percent, wilson
 from bench.driving import Hand, close_hand, new_hand, nova_here
+from bench.findings import bad_share
 from bench.miniwob_agent import Agent, Stopped, Unsupported
 from bench.miniwob_site import Reward, TaskSite, task_site
 from bench.miniwob_tasks import TASKS
 from bench.packages import NotInstalled, installed
-from bench.tables import machine, show
+from bench.tables import left_out, machine, remark, show, tell
 from bench.words import number
 from nova_mcp.app import Nova
 
@@ -129,6 +129,11 @@ def show_results(results: Sequence[Result]) -> int:
     ]
     heads = ["", "n", "hits", "share", "Wilson 95 %", "upper 95 %", "aim"]
     show("Claims against the task's own reward", heads, rows)
+    alarms = len([o for o in successes if o.claim == "failed"])
+    unclear = len([o for o in successes if o.claim == "unclear"])
+    tell(bad_share("T1", "`verified` and not rewarded, MiniWoB++", len(false_success), len(failures), 0.005))
+    tell(bad_share("T2", "failed and rewarded, MiniWoB++", alarms, len(successes), 0.02))
+    tell(bad_share("T2", "unclear and rewarded, MiniWoB++", unclear, len(successes), 0.05))
     return len(false_success)
 
 
@@ -161,13 +166,13 @@ def main(*, long: bool) -> int:
     try:
         package = installed("miniwob-1.1.0", "miniwob==1.1.0")
     except NotInstalled as missing:
-        print(f"not measured: {missing}", file=sys.stderr)
+        left_out(str(missing))
         return 0
     seeds = number("seeds", 20 if long else 3)
     started = time.perf_counter()
     with task_site(package) as site:
         results = anyio.run(measure, site, list(TASKS), seeds)
-    print(f"{len(TASKS)} tasks x {seeds} seeds x 2 scripts in {time.perf_counter() - started:.0f} s\n")
+    remark(f"{len(TASKS)} tasks x {seeds} seeds x 2 scripts in {time.perf_counter() - started:.0f} s\n")
     wrong = show_results(results)
     show_tasks(results)
     return int(bool(wrong))

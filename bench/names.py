@@ -13,6 +13,7 @@ import anyio
 from playwright.async_api import BrowserContext, Error, Page, Route, async_playwright
 
 from bench.bounds import percent
+from bench.findings import bad_share
 from bench.names_golden import golden_differences, lines_of, read_golden, write_golden
 from bench.names_oracle import (
     REASONS,
@@ -27,7 +28,7 @@ from bench.names_oracle import (
 )
 from bench.names_pages import PACKAGES, Package, pages_of, served, unpacked
 from bench.packages import NotInstalled
-from bench.tables import machine, show
+from bench.tables import left_out, machine, remark, show, tell
 from nova_mcp.browser.discovery import find_browser, this_machine
 
 CASES = Path(__file__).resolve().parent.parent / "tests" / "pages" / "names"
@@ -117,7 +118,7 @@ async def measure_package(
             try:
                 pairs = await _look(context, f"{base}/{path}")
             except (Error, PageMoved) as error:
-                print(f"{package.folder}/{path}: {one_line(str(error))[:120]}", file=sys.stderr)
+                left_out(f"{package.folder}/{path}: {one_line(str(error))[:120]}")
                 continue
             tally.add(f"{package.folder}/{path}", pairs)
             seen[path] = lines_of(pairs)
@@ -131,7 +132,7 @@ async def measure_packages(*, long: bool) -> tuple[dict[str, Tally], dict[str, d
             try:
                 tallies[package.folder], seen[package.folder] = await measure_package(context, package, long=long)
             except NotInstalled as error:
-                print(f"left out: {error}", file=sys.stderr)
+                left_out(str(error))
     return tallies, seen
 
 
@@ -221,6 +222,9 @@ def _show(tallies: dict[str, Tally]) -> None:
     show("Differences on purpose", ["rule", "elements", "reason"], meant)
     for text in total.wrong[:40]:
         print(text)
+    if total.elements:
+        what = "elements of third-party pages that differ from Chromium's tree without a rule"
+        tell(bad_share("P1", what, len(total.wrong), total.elements, 0))
 
 
 def _row(name: str, tally: Tally) -> list[object]:
@@ -236,7 +240,7 @@ def main(*, long: bool) -> int:
     if "--write" in sys.argv:
         write_golden(seen, golden)
     changed = golden_differences(seen, golden)
-    print(f"{sum(map(len, golden.values()))} pages kept as golden, {len(changed)} of them changed or not seen")
+    remark(f"{sum(map(len, golden.values()))} pages kept as golden, {len(changed)} of them changed or not seen")
     for text in changed[:20]:
         print(text)
     columns = ["pages", "cases", "Nova as computedName", "tree as computedName"]

@@ -16,7 +16,9 @@ from bpe_openai import get_encoding
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from bench.tables import machine, quantile, show
+from bench.findings import at_least, at_most
+from bench.results import Finding
+from bench.tables import machine, quantile, show, tell
 from nova_mcp.app import build
 from nova_mcp.clock import system_ports
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId
@@ -62,6 +64,7 @@ async def _cold_start(runs: int) -> None:
         ["difference (aim <= 150)", runs, difference, "", ""],
     ]
     show("Cold start to tools/list, ms (interleaved)", ["server", "n", "median", "min", "max"], rows)
+    tell(at_most("S8", "start to `tools/list`, over the bare SDK", difference, 150, runs))
 
 
 async def _per_call(rounds: int) -> None:
@@ -81,9 +84,10 @@ async def _per_call(rounds: int) -> None:
                     if index >= 50:
                         timings[label].append(took)
     rows = [[label, len(values), quantile(values, 0.5), quantile(values, 0.95)] for label, values in timings.items()]
-    over = quantile(timings["nova.tabs"], 0.5) - quantile(timings["bare SDK ping"], 0.5)
-    rows.append(["overhead (aim <= 3)", rounds, over, ""])
+    added = quantile(timings["nova.tabs"], 0.5) - quantile(timings["bare SDK ping"], 0.5)
+    rows.append(["overhead (aim <= 3)", rounds, added, ""])
     show("One call without page work over stdio, ms (interleaved)", ["call", "n", "p50", "p95"], rows)
+    tell(at_most("S1", "a call without page work, over the bare SDK, p50", added, 3, rounds))
 
 
 def _tokens() -> None:
@@ -103,6 +107,8 @@ def _tokens() -> None:
         ]
         count = len(encoding.encode(json.dumps(listed, ensure_ascii=False, separators=(",", ":"))))
         rows.append([f"{profile}{' (aim <= 3000)' if profile == 'core' else ''}", len(tools), count])
+        if profile == "core":
+            tell(at_most("S4", "core `tools/list`", count, 3000, len(tools), "tokens"))
     show("tools/list, o200k tokens", ["profile", "tools", "tokens"], rows)
 
 
@@ -153,6 +159,8 @@ async def _write_path(count: int) -> None:
         max(timings),
     ]
     show("Write path, SQLite, one transaction per call", ["", "n", "calls/s", "p50 ms", "p99 ms", "max ms"], [row])
+    tell(at_least("S6", "evidence written, one transaction per call", count / total, 1000, count, "calls/s"))
+    tell(at_most("S6", "evidence written, p99", quantile(timings, 0.99), 10, count))
 
 
 def _steady_writer(path: str, seconds: float, rate: int, out: "multiprocessing.Queue[tuple[list[float], int]]") -> None:
@@ -199,6 +207,8 @@ def _four_processes(seconds: float) -> None:
         errors,
     ]
     show("Four processes x 20 calls/s on one SQLite file", ["", "n", "p50 ms", "p99 ms", "max ms", "errors"], [row])
+    tell(at_most("S6", "four processes on one file, 20 calls/s each, p99", quantile(timings, 0.99), 20, len(timings)))
+    tell(at_most("S6", "four processes on one file, errors", errors, 0, len(timings), ""))
 
 
 async def _memory(calls: int) -> None:
@@ -215,6 +225,22 @@ async def _memory(calls: int) -> None:
             await nova.call(bad if number % 10 == 0 else request)
         await nova.close("done")
     show(f"Memory over {calls} calls in one process", ["calls", "rss MB", "handles", "seconds"], rows)
+    _grown(rows)
+
+
+def _grown(rows: Sequence[Sequence[object]]) -> None:
+    """From the first tenth on, when everything has been imported and every cache has filled."""
+    (calls, before, handles), (last, after, more) = (row[:3] for row in (rows[1], rows[-1]))
+    tell(
+        Finding(
+            aim="R2",
+            what="memory and handles after the first tenth of the calls",
+            measured=f"{before:.1f} → {after:.1f} MB, {handles} → {more} handles",
+            bound="",
+            n=int(str(last)) - int(str(calls)),
+            met=None,
+        )
+    )
 
 
 def main(*, long: bool) -> int:

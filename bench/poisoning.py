@@ -4,13 +4,15 @@ from dataclasses import dataclass
 
 import anyio
 
+from bench.findings import bad_share
 from bench.learning_server import DAY_MS, LearningServer, learning_server
 from bench.poisoning_attacks import WAYS, Attack, Way
 from bench.poisoning_groups import GROUPS, MOST, RIDES, Ridden, lowered, ridden, smallest
 from bench.poisoning_pages import PAGES
 from bench.practice_agent import new_agent
 from bench.practice_site import PracticeSite, practice_site
-from bench.tables import machine, show
+from bench.results import Finding
+from bench.tables import machine, remark, show, tell
 
 # What the gates promise: two sessions for ordinary entries, three for consent.
 EXPECTED = (2, 2, 3, 3)
@@ -57,7 +59,25 @@ def _show_tried(tried: list[Tried]) -> int:
     words = {-1: "nothing stored", 0: "0 candidate", 1: "1 shadow", 2: "2 ACTIVE"}
     rows = [(one.name, one.calls, words[one.top], ", ".join(one.reasons[:5])) for one in tried]
     show("One user, one session", ("attack", "calls", "highest level", "stopped by"), rows)
-    return sum(one.top == 2 for one in tried)
+    active = sum(one.top == 2 for one in tried)
+    tell(bad_share("T8", "attacks of one user in one session that reached an active entry", active, len(tried), 0))
+    return active
+
+
+def _judge(found: Found) -> None:
+    groups = list(zip(GROUPS, found.together, EXPECTED, strict=True))
+    tell(
+        Finding(
+            aim="T8",
+            what="the number of colluders at which it breaks",
+            measured="; ".join(f"{group.name}: {least or f'more than {MOST}'}" for group, least, _ in groups),
+            bound="; ".join(f"≥ {most}" for *_, most in groups),
+            n=len(groups),
+            met=all(least is None or least >= most for _, least, most in groups),
+        )
+    )
+    ridden = sum(one.revision_active for one in found.ridden)
+    tell(bad_share("T8", "steps of a stranger carried to active by honest use", ridden, len(found.ridden), 0))
 
 
 def main(long: bool = False) -> int:
@@ -72,7 +92,8 @@ def main(long: bool = False) -> int:
     bad += sum(least is not None and least < expected for least, expected in zip(found.together, EXPECTED, strict=True))
     for one in found.ridden:
         what = "BECAME ACTIVE" if one.revision_active else f"stayed at level {one.level}"
-        print(f"a step added to what everybody does ({one.name}): {what} after {one.honest_calls} honest calls")
+        remark(f"a step added to what everybody does ({one.name}): {what} after {one.honest_calls} honest calls")
     bad += sum(one.revision_active for one in found.ridden)
-    print(f"calls of one session that bring an honest active entry down: {found.lowered or 'no number of them'}\n")
+    remark(f"calls of one session that bring an honest active entry down: {found.lowered or 'no number of them'}\n")
+    _judge(found)
     return bad

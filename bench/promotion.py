@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from bench.tables import machine, quantile, show
+from bench.findings import bad_share
+from bench.results import Finding
+from bench.tables import machine, quantile, remark, show, tell
 from nova_mcp.journal.evidence import Direction, Observation
 from nova_mcp.journal.throttling import Held, judge
 from nova_mcp.promotion.counting import LONGEST_LOOKBACK_MS
@@ -312,6 +314,21 @@ COLUMNS: Final = [
 ]
 
 
+def _judge(noise: float, way: Labels, count: int, found: Figures) -> None:
+    """Where no use carries a contract the same figures are told without a verdict: recall comes from checked labels."""
+    if noise == AIM_NOISE:
+        tell(
+            Finding(
+                aim="T4",
+                what=f"active and right at {noise:.0%} raw noise; {way.name}",
+                measured=f"precision {found.precision:.2%}, recall {found.recall:.1%}",
+                bound=f"≥ {AIM_PRECISION:.0%}, ≥ {AIM_RECALL:.0%}" if way.checked else "",
+                n=count,
+                met=found.precision >= AIM_PRECISION and found.recall >= AIM_RECALL if way.checked else None,
+            )
+        )
+
+
 def _count(*, long: bool) -> int:
     given = [word.partition("=")[2] for word in sys.argv if word.startswith("--phenomena=")]
     return int(given[0]) if given else MORE_PHENOMENA if long else PHENOMENA
@@ -320,8 +337,8 @@ def _count(*, long: bool) -> int:
 def main(*, long: bool) -> int:
     count = _count(long=long)
     print(f"Promotion, {count} phenomena over {DAYS} days at each level of noise. {machine()}")
-    print("Of 100: " + ", ".join(f"{share} {nature}" for nature, share in SHARES.items()) + ".")
-    held = True
+    remark("Of 100: " + ", ".join(f"{share} {nature}" for nature, share in SHARES.items()) + ".")
+    held, poisoned, believed = True, 0, 0
     for way in WAYS:
         # Raw labels are there to compare with; they need no more than a fifth.
         rows, few = [], count if way.checked else max(1, count // 5)
@@ -329,15 +346,17 @@ def main(*, long: bool) -> int:
         for noise in NOISES if way.checked < 1 else (AIM_NOISE,):
             found = simulated(few, replace(way, noise=noise), seed=20261118)
             rows.append(_row(noise, found))
-            held = held and found.poisoned_active == 0
+            _judge(noise, way, few, found)
+            poisoned, believed = poisoned + found.poisoned, believed + found.poisoned_active
             if noise == AIM_NOISE and way.checked:
                 held = held and found.precision >= AIM_PRECISION and found.recall >= AIM_RECALL
         show(f"{few:,} phenomena, judged whenever somebody comes, from day {WARM_UP_DAYS}; {way.name}", COLUMNS, rows)
-    print(f"Aim at {AIM_NOISE:.0%} raw noise where uses carry contracts: precision >= {AIM_PRECISION:.0%}, ", end="")
-    print(f"recall >= {AIM_RECALL:.0%}.")
+    tell(bad_share("T8", "poisoned phenomena that became active, at any noise", believed, poisoned, 0))
+    aim = f"precision >= {AIM_PRECISION:.0%}, recall >= {AIM_RECALL:.0%}"
+    remark(f"Aim at {AIM_NOISE:.0%} raw noise where uses carry contracts: {aim}.")
     show(
         "A false shadow, praised without a failure by one principal",
         ["type", "active after sessions"],
         [[kind, _breaking_point(kind) or f"more than {FRESH_POISON}"] for kind in ("modal", "consent_cmp")],
     )
-    return 0 if held else 1
+    return 0 if held and not believed else 1

@@ -69,7 +69,7 @@ def as_json(element: PageElement) -> dict[str, Any]:
 def from_json(told: dict[str, Any], at: int) -> PageElement:
     node, selector = told.pop("node"), told.pop("selector")
     place = told.pop("place", None)
-    lists = {name: tuple(told.pop(name, ())) for name in ("classes", "neighbours")}
+    lists: dict[str, Any] = {name: tuple(told.pop(name, ())) for name in ("classes", "neighbours")}
     return PageElement(node, ElementPrint(**told, **lists, place=tuple(place) if place else None), selector, at)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import anyio
 
 from bench.bounds import upper_percent
+from bench.findings import bad_share
 from bench.learning_server import DAY_MS, MINUTE_MS, learning_server
 from bench.practice_pages import PAGES
 from bench.practice_repair import Repaired, repaired
@@ -13,7 +14,8 @@ from bench.practice_site import practice_site
 from bench.practice_swaps import Trial, swapped, trials
 from bench.practice_tasks import TASKS, Task
 from bench.practice_visits import Outcome, Record, Visits
-from bench.tables import machine, show
+from bench.results import Finding
+from bench.tables import machine, remark, show, tell
 
 AIM_SAVED = 0.5
 # Banners need three sessions, everything else two.
@@ -77,10 +79,18 @@ def _show_saved(records: Sequence[Record]) -> float:
     first, least = sum(one.first.calls for one in done), sum(one.least for one in done)
     repeat = sum(one.repeat.calls for one in done if one.repeat is not None)
     tokens = sum(one.first.tokens for one in done), sum(one.repeat.tokens for one in done if one.repeat is not None)
-    print(f"calls: {first} the first time, {repeat} on a repeat visit: {saved(first, repeat):.1%} saved")
-    print(f"tokens of answers: {tokens[0]} and {tokens[1]}: {saved(*tokens):.1%} saved")
-    print(f"against an agent that never has to look twice ({least} calls): {saved(least, repeat):.1%} saved")
-    print()
+    tell(
+        Finding(
+            aim="S9",
+            what="calls on a repeat visit by a fresh agent",
+            measured=f"{first} → {repeat}, {saved(first, repeat):.1%} saved",
+            bound=f"≥ {AIM_SAVED:.0%} saved",
+            n=len(done),
+            met=saved(first, repeat) >= AIM_SAVED,
+        )
+    )
+    remark(f"tokens of answers: {tokens[0]} and {tokens[1]}: {saved(*tokens):.1%} saved")
+    remark(f"against an agent that never has to look twice ({least} calls): {saved(least, repeat):.1%} saved\n")
     return saved(first, repeat)
 
 
@@ -90,8 +100,10 @@ def _show_swaps(tried: Sequence[Trial]) -> int:
     reasons = Counter(one.outcome.reasons[0] for one in tried if one.outcome is not None and one.outcome.reasons)
     total = len(tried)
     told = ", ".join(f"{name} {count}" for name, count in reasons.most_common())
-    print(f"two controls of a page have exchanged their ids: {total} trials, {len(wrong)} wrong replays", end=" ")
-    print(f"(at most {upper_percent(len(wrong), total)} with 95 % confidence); refused: {told or 'none'}")
+    exchanged = f"two controls of a page have exchanged their ids: {total} trials, {len(wrong)} wrong replays"
+    at_most = f"at most {upper_percent(len(wrong), total)} with 95 % confidence"
+    remark(f"{exchanged} ({at_most}); refused: {told or 'none'}")
+    tell(bad_share("S9", "wrong replays where two controls exchanged their ids", len(wrong), total, 0))
     for one in wrong:
         print(f"  WRONG {one.task.name}: {one.swap.one} and {one.swap.other}: {one.outcome and one.outcome.strays}")
     print()
@@ -106,7 +118,8 @@ def _show_changed(changed: Sequence[tuple[Task, Outcome]]) -> int:
     columns = ("task", "redesign", "came to", "reason", "right controls used", "wrong ones")
     show("Applied after the redesign by an agent that insists", columns, rows)
     wrong = sum(bool(one.strays) for _, one in changed)
-    print(f"right {sum(one.right for _, one in changed)}, wrong {wrong}, of {len(changed)}\n")
+    remark(f"right {sum(one.right for _, one in changed)}, wrong {wrong}, of {len(changed)}\n")
+    tell(bad_share("S9", "wrong replays after a redesign, by an agent that insists", wrong, len(changed), 0))
     return wrong
 
 
@@ -118,11 +131,11 @@ def _show_repaired(found: Sequence[Repaired]) -> int:
     columns = ("task", "verdicts", "repair right", "abstained", "wrong", "by hand", "days", "active again", "works")
     show("Repaired after the redesign", columns, rows)
     wrong = sum(one.wrong for one in found)
-    print(
+    remark(
         f"repairs: {sum(one.right for one in found)} right, {wrong} wrong, "
         f"{sum(one.abstained for one in found)} left to the agent"
     )
-    print(f"active again and working: {sum(one.works for one in found)} of {len(found)}\n")
+    remark(f"active again and working: {sum(one.works for one in found)} of {len(found)}\n")
     return wrong + sum(not one.works for one in found)
 
 

@@ -4,16 +4,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
 import anyio
+from sqlalchemy import Connection
 
 from bench import tasks_growth, tasks_match
-from bench.tables import machine, show
+from bench.findings import bad_share
+from bench.tables import machine, show, tell
 from bench.tasks_plans import drawn, played
 from bench.tasks_play import Attempt
 from bench.tasks_world import SetClock
@@ -53,8 +55,18 @@ def attempts(seeds: Sequence[int]) -> list[Attempt]:
             return RunKeeper(db, ports, gate, profiles)
 
         for seed in seeds:
-            found += db.write_sync(lambda conn, seed=seed: played(drawn(conn, seed, recorder, evidence, keeper)))
+            found += db.write_sync(_played, seed, recorder, evidence, keeper)
     return found
+
+
+def _played(
+    conn: Connection,
+    seed: int,
+    recorder: Recorder,
+    evidence: EvidenceCollector,
+    keeper: Callable[[GateMode], RunKeeper],
+) -> list[Attempt]:
+    return played(drawn(conn, seed, recorder, evidence, keeper))
 
 
 def attempts_of_all(plans: int) -> list[Attempt]:
@@ -79,10 +91,12 @@ def completions(plans: int) -> bool:
     columns = ("condition", "tries", "rightly done", "too early (aim 0)", "refused though done", "%", "other reasons")
     show(title, columns, [*rows, total])
     codes = sorted({code for one in tried for code in (*one.judge, *one.product)})
-    columns = ("reason", "right", "missing", "unfounded")
-    show("reasons against completing, as Nova told them", columns, [_reason(code, tried) for code in codes])
+    heads = ("reason", "right", "missing", "unfounded")
+    show("reasons against completing, as Nova told them", heads, [_reason(code, tried) for code in codes])
     early, late = sum(map(_early, tried)), sum(map(_late, tried))
     done = sum(not one.judge for one in tried)
+    tell(bad_share("T7", "runs completed too early", early, len(tried) - done, 0))
+    tell(bad_share("T7", "completions refused though the work was proven", late, done, MOST_REFUSED / 100))
     return early == 0 and 100 * late <= MOST_REFUSED * done
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import anyio
 
-from bench.tables import machine, show
+from bench.findings import flat
+from bench.tables import machine, show, tell
 from bench.tasks_judge import Act, Scan
 from bench.tasks_world import TEXT, Owner, SetClock, Tab, _record
 from nova_mcp.clock import Ports, SystemIds
@@ -181,5 +182,7 @@ def main(*, long: bool) -> int:
     by_others = _series([(USUAL_UNITS, others) for others in OTHERS])
     columns = ("median ms", *(f"{others:,}" for others in OTHERS), f"last ÷ first (aim ≤ {AIM:g})")
     show("open runs of other agents grow, SQLite", columns, by_others)
+    for what, *took, _ in by_others:
+        tell(flat("S7", f"{what}, SQLite, by open runs of others", took, OTHERS, OTHERS[-1], ROUNDS))
     steady = [row[-1] for row in by_units if row[0] in STEADY] + [row[-1] for row in by_others]
     return int(any(ratio > AIM for ratio in steady))

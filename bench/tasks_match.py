@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +18,10 @@ from typing import Any, Literal
 from sqlalchemy import Connection, insert, text
 
 from bench.bounds import wilson
+from bench.findings import flat
 from bench.postgres import private_cluster
-from bench.tables import machine, quantile, show
+from bench.results import Finding
+from bench.tables import machine, quantile, show, tell
 from nova_mcp.clock import system_ports
 from nova_mcp.hosts import MULTI_TENANT_DOMAINS, site
 from nova_mcp.storage.engine import Database
@@ -136,10 +139,18 @@ def quality() -> None:
                 _share(sum(one.right for one in own), len(own)),
             ]
         )
+        _recognised(half.replace("_", " "), rows[-1])
     columns = ("half", "descriptions", "precision of accepted", "recall", "recall, language of the profile")
     show(f"tasks recognised among {len(profiles())} profiles, with 95 % intervals · {machine()}", columns, rows)
     kinds = [[words, *(_of_kind(judged(half), kind) for half in HALVES)] for kind, words in KINDS.items()]
     show("right answers by kind of description", ("kind", *(half.replace("_", " ") for half in HALVES)), kinds)
+
+
+def _recognised(half: str, row: Sequence[object]) -> None:
+    _, descriptions, precision, recall, own = row
+    said = f"precision {precision}, recall {recall}, in the language of the profile {own}"
+    what = f"descriptions recognised, {half}"
+    tell(Finding(aim="K1", what=what, measured=said, bound="", n=int(str(descriptions)), met=None))
 
 
 def _of_kind(found: Sequence[Verdict], kind: str) -> str:
@@ -241,7 +252,7 @@ def latency(db: Database, sizes: Sequence[int]) -> list[list[object]]:
         _grow(db, maker, before, size)
         queries = [keeper.query(text, domain, None, None) for text, domain in asked]
         match, search = (
-            [_timed(lambda one=one, most=most: db.read_sync(keeper._matching, "local", one, most)) for one in queries]
+            [_timed(partial(db.read_sync, keeper._matching, "local", one, most)) for one in queries]
             for most in (None, 10)
         )
         right = sum(
@@ -259,6 +270,10 @@ def _show_latency(where: str, rows: list[list[object]]) -> None:
     ratio = [f"{float(str(b)) / float(str(a)):.1f}×" for a, b in zip(first[1:5], last[1:5], strict=True)]
     columns = ("profiles", "match ms p50", "p95", "search ms p50", "p95", "right one first")
     show(f"finding a profile, {where} · {machine()}", columns, [*rows, ["last ÷ first", *ratio, ""]])
+    sizes = [int(str(row[0]).replace(",", "")) for row in rows]
+    for column, what in ((1, "task_match"), (3, "task_search")):
+        took = [float(str(row[column])) for row in rows]
+        tell(flat("S7", f"{what}, {where}, by profiles", took, sizes, MORE_SIZES[-1], LOOKUPS))
 
 
 def main(*, long: bool = False) -> int:

@@ -12,7 +12,8 @@ from tests.pages.faults.site import FaultSite, fault_site
 
 from bench.bounds import percent, upper_percent, wilson
 from bench.driving import Hand, Told, close_hand, new_hand, nova_here
-from bench.tables import machine, show
+from bench.findings import bad_share
+from bench.tables import machine, remark, show, tell
 from bench.words import number
 from nova_mcp.app import Nova
 from nova_mcp.tools.catalogue import load_catalogue
@@ -143,6 +144,9 @@ def show_shares(seen: Sequence[Seen]) -> int:
         _share("sent more often than asked", _extra(seen), len(seen), "0"),
     ]
     show("Claims against the server's book", ["", "n", "hits", "share", "Wilson 95 %", "upper 95 %", "aim"], rows)
+    tell(bad_share("T1", "`verified` on a real failure, fault site", len(false_success), len(failures), 0.005))
+    tell(bad_share("T2", "failed on a real success, fault site", _count(successes, "failed"), len(successes), 0.02))
+    tell(bad_share("T2", "unclear on a success the page shows, fault site", _count(plain, "unclear"), len(plain), 0.05))
     return len(false_success) + _extra(seen) + _count(seen, "broken")
 
 
@@ -197,7 +201,7 @@ def main(*, long: bool) -> int:
     count, workers = number("trials", 2200 if long else 150), number("workers", WORKERS)
     started = time.perf_counter()
     seen = anyio.run(measure, count, SEED, workers)
-    print(f"{len(seen)} guarded actions, seed {SEED}, {workers} tabs, {time.perf_counter() - started:.0f} s\n")
+    remark(f"{len(seen)} guarded actions, seed {SEED}, {workers} tabs, {time.perf_counter() - started:.0f} s\n")
     wrong = show_shares(seen)
     show_surprises(seen)
     show_cases(seen)

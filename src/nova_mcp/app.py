@@ -180,46 +180,44 @@ async def build(settings: Settings, ports: Ports | None = None, *, ahead: bool =
 
 async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool) -> Nova:
     server_id = ServerId(ports.ids.token(16))
-    evidence = EvidenceCollector()
     tasks = TaskMemory.over(db, ports, settings)
-    recorder = Recorder(
-        db,
-        ports,
-        server_id,
-        also=(
-            settle_recovered,
-            renew_after_act,
-            collecting(HOOKS, Counters().count),
-            evidence.collect,
-            tasks.learn_mode.count,
-        ),
-        missed=evidence.missed,
-        first=evidence.mark_gaps,
-    )
+    recorder = _recorder(db, ports, server_id, tasks)
     await recorder.start(describe_server(server_id, ports.clock.now_ms(), __version__))
     await recorder.recover()
     await db.write(targets_of_ended_servers, ports.clock.now_ms())
     await db.write(claims_of_ended_servers, ports.clock.now_ms(), tasks.learn_mode)
     await db.write(fact_endings.close_ended_targets, ports.clock.now_ms())
-    policy = navigation_policy(settings)
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
-    notes = NoteMemory.over(db, ports, settings.notes)
-    browser = Browser(
-        settings.browser,
-        BrowserHome(settings.data_dir, server_id, keep_first=not settings.browser.ephemeral),
-        StoredJournal(
+    policies = await anyio.to_thread.run_sync(load_policies, settings.data_dir)
+    policy = navigation_policy(settings)
+    memory = Memory(
+        verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
+        journal=Journal(db, ports),
+        statistician=Statistician(db, ports.clock),
+        facts=FactKeeper(
             db,
-            server_id,
+            ports.clock,
+            policies=policies,
+            hides=secrets.redactor.text,
             keep_raw_urls=settings.keep_raw_urls,
-            redactor=secrets.redactor,
-            on_end=(fact_endings.target_ended, notes.sites.target_ended),
-            on_left=(target_ended,),
+            multi_tenant=settings.notes.multi_tenant_domains,
         ),
-        policy,
-        ports,
-        ClaimBook(ports, db, server_id, tasks.learn_mode),
+        learning=Learning.over(db, ports.clock),
+        tasks=tasks,
+        notes=NoteMemory.over(db, ports, settings.notes),
     )
-    learning = Learning.over(db, ports.clock)
+    ends = (fact_endings.target_ended, memory.notes.sites.target_ended)
+    journal = StoredJournal(
+        db,
+        server_id,
+        keep_raw_urls=settings.keep_raw_urls,
+        redactor=secrets.redactor,
+        on_end=ends,
+        on_left=(target_ended,),
+    )
+    home = BrowserHome(settings.data_dir, server_id, keep_first=not settings.browser.ephemeral)
+    claims = ClaimBook(ports, db, server_id, tasks.learn_mode)
+    browser = Browser(settings.browser, home, journal, policy, ports, claims)
     early = [asyncio.create_task(_warmed(browser))] if ahead else []
     catalogue = await anyio.to_thread.run_sync(load_catalogue)
     parts = Parts(
@@ -229,34 +227,29 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         catalogue=catalogue,
         recorder=recorder,
         browser=browser,
-        memory=Memory(
-            verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
-            journal=Journal(db, ports),
-            statistician=Statistician(db, ports.clock),
-            facts=FactKeeper(
-                db,
-                ports.clock,
-                policies=await anyio.to_thread.run_sync(load_policies, settings.data_dir),
-                hides=secrets.redactor.text,
-                keep_raw_urls=settings.keep_raw_urls,
-            ),
-            learning=learning,
-            tasks=tasks,
-            notes=notes,
-        ),
+        memory=memory,
         secrets=secrets,
         admission=Admission(settings, policy, ports.clock),
         listed=catalogue.listed(settings.tools),
     )
-    janitor = Janitor(
-        db,
-        ports.clock,
-        retention_policy(settings.retention),
-        chores=[*chores(settings.retention), *note_chores(settings.notes)],
-        keeping=holds,
-    )
-    worker = OutboxWorker(db, ports, server_id, job_handlers(learning))
-    return Nova(parts, db, [browser.run, recorder.heartbeat, janitor.run, worker.run], early)
+    return Nova(parts, db, [browser.run, recorder.heartbeat, *_upkeep(parts, db)], early)
+
+
+def _recorder(db: Database, ports: Ports, server_id: ServerId, tasks: TaskMemory) -> Recorder:
+    """What happens in the transaction of every call, in this order."""
+    evidence = EvidenceCollector()
+    collected = collecting(HOOKS, Counters().count)
+    also = (settle_recovered, renew_after_act, collected, evidence.collect, tasks.learn_mode.count)
+    return Recorder(db, ports, server_id, also=also, missed=evidence.missed, first=evidence.mark_gaps)
+
+
+def _upkeep(parts: Parts, db: Database) -> list[Loop]:
+    """What is done between calls: retention, and the jobs that a commit left behind."""
+    settings, clock = parts.settings, parts.ports.clock
+    kept = [*chores(settings.retention), *note_chores(settings.notes)]
+    janitor = Janitor(db, clock, retention_policy(settings.retention), chores=kept, keeping=holds)
+    worker = OutboxWorker(db, parts.ports, parts.server_id, job_handlers(parts.memory.learning))
+    return [janitor.run, worker.run]
 
 
 async def _warmed(browser: Browser) -> None:

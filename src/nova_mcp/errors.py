@@ -218,6 +218,7 @@ class Blocked(NovaError):
     status = "blocked"
     reasons = frozenset(
         {"safety.emergency_stop", "storage.low_free_space", "perceive.required", "agent.shared_id"}
+        | {"bootstrap.required"}
         | {"blocking_overlay_active"}
         | {"guarded_commit.missing_contract"}
         | {"acknowledge_required"}

@@ -65,6 +65,8 @@ class GateSettings(Section):
     perceive_first: GateMode = "warn"
     overlay_detected: GateMode = "shadow_block"
     shared_agent_id: GateMode = "warn"
+    # Whether an agent hears that it has not loaded the instructions yet.
+    bootstrap: GateMode = "warn"
     # Whether an entry that has moved away from what was learned may still be applied.
     apply_drift: Literal["warn", "refuse"] = "refuse"
     low_disk_mb: int = Field(500, ge=0)
@@ -205,7 +207,7 @@ _ENV_SHORTCUTS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _environment_paths() -> dict[str, tuple[str, ...]]:
+def environment_paths() -> dict[str, tuple[str, ...]]:
     """`NOVA_DATA_DIR`, `NOVA_HTTP_PORT`, …: every scalar entry by its path."""
     names = dict(_ENV_SHORTCUTS)
     for name, entry in Settings.model_fields.items():
@@ -232,7 +234,7 @@ def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
-    for name, path in _environment_paths().items():
+    for name, path in environment_paths().items():
         if (text := environ.get(name)) is not None:
             listed = path[-1].endswith(("_hosts", "_origins", "_roots"))
             _put(tree, path, tuple(part for part in text.split(",") if part) if listed else text)

@@ -179,6 +179,8 @@ async def test_tables_stay_readable_whatever_their_cells_hold(module_tab, site):
     assert await read(module_tab, site, layout) == "menu\n\nhome\n# Title"
     grid = "<div role=grid><div role=row><span role=cell>1</span><span role=cell>2</span></div></div>"
     assert await read(module_tab, site, grid) == "1 | 2"
+    wordy = "<div role=grid><div role=row>Total: <span role=cell>2</span> of 5</div></div>"
+    assert await read(module_tab, site, wordy) == "Total: | 2 | of 5"
 
 
 async def test_lines_that_the_page_keeps_are_kept_and_hidden_parts_of_code_are_not_read(module_tab, site):

@@ -29,6 +29,7 @@ from nova_mcp.verification import refusals
 SCRIPTED_GATES: tuple[GateId, ...] = (
     "policy.domain",
     "claim.owner",
+    "setup.bootstrap",
     "setup.shared_agent_id",
     "safety.perceive_first",
     "safety.overlay_detected",
@@ -123,6 +124,7 @@ CASES: dict[str, Case] = {
     ),
     "claim.owner": Case(-32040, "claim.owner_mismatch", _foreign),
     "user.domain_note": Case(-32001, "acknowledge_required", _noted),
+    "setup.bootstrap": Case(-32001, "bootstrap.required", mode_setting="bootstrap"),
     "setup.shared_agent_id": Case(-32001, "agent.shared_id", mode_setting="shared_agent_id"),
     "safety.perceive_first": Case(-32001, "perceive.required", _unseen, mode_setting="perceive_first"),
     "safety.overlay_detected": Case(
@@ -158,7 +160,7 @@ needs = "is_authenticated"
 
 async def fired(make_rig: Any, gate_id: str, mode: GateMode | None = None, name: str = "press") -> tuple[Answer, Any]:
     case = CASES[gate_id]
-    settings = dict(case.settings or {})
+    settings = {"bootstrap": "off"} | dict(case.settings or {})
     if case.mode_setting is not None and mode is not None:
         settings[case.mode_setting] = mode
     rig = await make_rig(press, tell, gates=settings, policies=POLICY if gate_id == "policy.capability" else "")
@@ -288,9 +290,42 @@ async def test_a_warning_that_is_told_once_is_not_spent_on_a_tool_that_does_not_
 
     rig = await make_rig(press, quiet)
     _add_tab(rig)
-    await rig.call("nova.press", connection="one")
+    assert told_by(await rig.call("nova.quiet", connection="one")) == []
+    assert told_by(await rig.call("nova.press", connection="one")) == ["setup.bootstrap"]
     await rig.call("nova.quiet", connection="two")
-    answer = await rig.call("nova.press", connection="two")
-    assert [gate["gateId"] for gate in cast(list[dict[str, Any]], answer.structured["gates"])] == [
-        "setup.shared_agent_id"
-    ]
+    assert told_by(await rig.call("nova.press", connection="two")) == ["setup.shared_agent_id"]
+
+
+def told_by(answer: Answer) -> list[str]:
+    return [gate["gateId"] for gate in cast(list[dict[str, Any]], answer.structured.get("gates", []))]
+
+
+@pytest.mark.parametrize("preparing", ["get_instructions", "tools_bundle"])
+async def test_an_owner_that_asked_how_to_work_here_is_not_told_to(make_rig: Any, preparing: str) -> None:
+    rig = await make_rig(press, _named(preparing), gates={"bootstrap": "block"})
+    _add_tab(rig)
+    assert (await rig.call("nova.press")).structured["reasonCode"] == "bootstrap.required"
+    assert "get_instructions" in str((await rig.call("nova.press")).structured["fix"])
+    await rig.call(f"nova.{preparing}")
+    assert not (await rig.call("nova.press")).is_error
+    rig.clock.now += 31 * 60_000
+    assert (await rig.call("nova.press")).structured["reasonCode"] == "bootstrap.required"
+
+
+def _named(name: str) -> Any:
+    async def run(ctx: ToolContext, p: TargetParams) -> Result:
+        """Stands for the real one."""
+        return Result()
+
+    run.__name__ = name
+    return tool(title="Prepare", effect="read", bundles=("core",), target="none")(run)
+
+
+async def test_a_session_hears_once_that_it_has_no_instructions_and_a_new_one_again(make_rig: Any) -> None:
+    rig = await make_rig(press)
+    _add_tab(rig)
+    # A call that is refused tells nobody, so the word is still to come.
+    assert (await rig.call("nova.press", {"word": "commit"})).is_error
+    assert [told_by(await rig.call("nova.press")) for _ in range(3)] == [["setup.bootstrap"], [], []]
+    rig.clock.now += 31 * 60_000
+    assert told_by(await rig.call("nova.press")) == ["setup.bootstrap"]

@@ -597,6 +597,13 @@ def test_there_is_no_service_outside_the_web(url):
     assert service_of(url) is None
 
 
+def test_the_operator_says_which_domains_many_tenants_share():
+    assert service_of("https://acme.host.test/") == service_of("https://other.host.test/")
+    own = service_of("https://acme.host.test/", {"host.test"})
+    assert own is not None
+    assert own.key == "acme.host.test"
+
+
 def test_the_table_of_services_is_in_order():
     for host, service in well_known().items():
         assert service_of(f"https://{host}/") == service

@@ -11,7 +11,7 @@ from nova_mcp.facts.policies import Lacking
 from nova_mcp.notes.domain_model import DomainNote, Due, NoteId, Repeat
 from nova_mcp.observation.model import Effect
 from nova_mcp.pipeline.gates import GATES, MET_ON_THE_WAY, Admitted, GateFacts, Notice, Refused, admit, shadow_gate
-from nova_mcp.pipeline.session_budget import Exhausted
+from nova_mcp.pipeline.session import Exhausted
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.settings import GateMode, GateSettings
 from nova_mcp.tools.spec import GateId
@@ -72,6 +72,7 @@ FIRING: dict[GateId, tuple[GateFacts, int, str]] = {
         -32001,
         "acknowledge_required",
     ),
+    "setup.bootstrap": (facts(unprepared=True), -32001, "bootstrap.required"),
     "setup.shared_agent_id": (facts(agent_id_shared=True), -32001, "agent.shared_id"),
     "safety.perceive_first": (facts(unseen_document=True), -32001, "perceive.required"),
     "safety.overlay_detected": (facts(covered_by="consent"), -32001, "blocking_overlay_active"),

@@ -56,8 +56,8 @@ PUBLISHED: dict[int | None, str] = {
         human.unavailable call.deadline
     """,
     -32001: """
-        safety.emergency_stop storage.low_free_space agent.shared_id perceive.required blocking_overlay_active
-        guarded_commit.missing_contract acknowledge_required
+        safety.emergency_stop storage.low_free_space agent.shared_id bootstrap.required perceive.required
+        blocking_overlay_active guarded_commit.missing_contract acknowledge_required
     """,
     -32035: """
         policy.host_denied policy.scheme_denied policy.private_network policy.file_denied policy.capability_missing

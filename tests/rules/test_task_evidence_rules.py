@@ -40,7 +40,7 @@ A, B = "https://a.example/", "https://b.example/"
     [
         ("page", "https://A.example/x/?b=1&a=2", None, ("url_exact", "https://a.example/x?a=2&b=1")),
         ("url", "/x", None, ("url_exact", "https://shop.example:8443/x")),
-        ("url", "//x", None, ("url_exact", "https://shop.example:8443//x")),
+        ("url", "//x", None, ("url_exact", "https://x/")),
         ("page", "x", None, None),
         ("page", "ftp://a.example/", None, None),
         ("page", A, Declared("url_exact", A), None),
@@ -49,6 +49,7 @@ A, B = "https://a.example/", "https://b.example/"
         ("item", "row 7", Declared("url_path", "/x?y=1#/z"), ("url_path", "https://shop.example:8443/x#/z")),
         ("role", "admin", Declared("url_exact", "/x?y=1"), ("url_exact", "https://shop.example:8443/x?y=1")),
         ("modal", "m", Declared("url_path", "nowhere"), None),
+        ("page", "//other.example/x", None, ("url_exact", "https://other.example/x")),
         ("state", "s", Declared("selector", "#a"), ("selector", "#a")),
     ],
 )

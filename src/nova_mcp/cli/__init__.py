@@ -12,7 +12,8 @@ def main() -> None:
     from nova_mcp.cli.commands import app
 
     try:
-        app()
+        # Named, so that `python -m` makes the same completion script as the command does.
+        app(prog_name="nova")
     except OSError as error:
         # Whoever reads our output went away, or its disk is full; a stack trace would not help either.
         sys.stderr.write(f"nova: {error.strerror or error}\n")

@@ -7,6 +7,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import nova_mcp
+from nova_mcp.cli.completion import load_completions, stand_in
 
 COMMANDS: dict[str, str] = {
     "serve": "Serve MCP on stdin and stdout, or over HTTP; an MCP client starts this.",
@@ -55,6 +56,8 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, rest = super().resolve_command(ctx, args)
+        if name and ctx.resilient_parsing:
+            return name, stand_in(name, load_completions()[name]), rest
         return name, load(name) if name else None, rest
 
 
@@ -62,7 +65,6 @@ app = typer.Typer(
     name="nova",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Settings: flags, then NOVA_* variables, then nova.toml in the data folder. `nova doctor` prints them.",

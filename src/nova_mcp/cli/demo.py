@@ -1,25 +1,78 @@
 """`nova demo`: a scripted agent, a real browser and the evidence it leaves."""
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import anyio
 import typer
 
-from nova_mcp.cli.terminal import EXIT_FAILED, note, say
-from nova_mcp.demo.site import practice_site
-from nova_mcp.demo.story import play
+from nova_mcp.cli.demo_telling import Teller, compare
+from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note
+from nova_mcp.demo.playing import Played, play_quick, play_story
+from nova_mcp.demo.quick import Comparison
+from nova_mcp.demo.serving import Serving
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def demo() -> None:
-    """Play a short story on a practice site; exit code 0 only if every chapter did what it says."""
-    note("Starting a practice shop, a Nova server and a browser …")
-    with tempfile.TemporaryDirectory(prefix="nova-demo-") as folder, practice_site() as site:
-        chapters = anyio.run(play, site, Path(folder), say)
-    right = sum(chapter.as_expected for chapter in chapters)
-    say(f"{right} of {len(chapters)} chapters went as they should.")
-    if right < len(chapters):
+def demo(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Half a minute: three mishaps through a plain driver and through Nova.")
+    ] = False,
+    headed: Annotated[bool, typer.Option("--headed", help="Show the browser window.")] = False,
+    serve: Annotated[bool, typer.Option("--serve", help="Leave the server and its dashboard open afterwards.")] = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="DIR", help="Keep what the story leaves in this folder, which must be new."),
+    ] = None,
+) -> None:
+    """Play a story over eight simulated days on a practice site; exit code 0 only if every chapter did what it says."""
+    if quick and (serve or data_dir is not None):
+        fail("--quick leaves nothing behind", "leave --serve and --data-dir out", EXIT_CONFIGURATION)
+    with _folder(data_dir) as folder:
+        right = _quick(folder, headed=headed) if quick else _story(folder, headed=headed, serve=serve)
+    if not right:
         raise typer.Exit(EXIT_FAILED)
+
+
+@contextmanager
+def _folder(chosen: Path | None) -> Iterator[Path]:
+    """A folder of the story's own; never one that somebody works with."""
+    if chosen is None:
+        with tempfile.TemporaryDirectory(prefix="nova-demo-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+        return
+    if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
+        fail(f"{chosen} is in use", "name a folder that does not exist yet", EXIT_CONFIGURATION)
+    yield chosen.absolute()
+
+
+def _story(folder: Path, *, headed: bool, serve: bool) -> bool:
+    teller = Teller()
+
+    async def afterwards(played: Played, server: Serving) -> None:
+        teller.ended(played)
+        if serve:
+            teller.open(server, folder)
+            await server.ending.event.wait()
+
+    async def play() -> Played | None:
+        return await play_story(folder, teller, headed=headed, then=afterwards)
+
+    with teller.telling("Starting a practice site, a Nova server and a browser …"):
+        played = anyio.run(play)
+    if played is None:
+        note("The story was ended before it was over.")
+    return played is not None and played.right
+
+
+def _quick(folder: Path, *, headed: bool) -> bool:
+    teller = Teller()
+    with teller.telling("The same mishaps through a plain driver, then through Nova …"):
+        found: list[Comparison] = anyio.run(lambda: play_quick(folder, teller, headed=headed))
+    compare(found)
+    return bool(found) and all(one.as_expected for one in found)

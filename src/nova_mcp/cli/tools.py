@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from nova_mcp.cli.commands import COMMANDS, load
+from nova_mcp.cli.completion import COMPLETION_FILE
+from nova_mcp.cli.completion_file import completion_text
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
 from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note, print_json, print_table, say
 from nova_mcp.server.manifest import MANIFEST_FILE, ListedTool, load_manifest
@@ -22,7 +25,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def tools(
     bundle: Annotated[str | None, typer.Option(help="core, all, or bundles: a,b; default: as configured.")] = None,
-    write: Annotated[bool, typer.Option("--write", help="Regenerate the manifest and docs/tools.md.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Regenerate manifest, completions, docs/tools.md.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit code 1 when they are out of date.")] = False,
     json: AsJson = False,
     data_dir: DataDir = None,
@@ -68,10 +71,8 @@ def cost(tool: ListedTool, settings: Settings) -> int:
 
 
 def _generated(*, write: bool) -> None:
-    manifest, reference = _generated_files()
-    catalogue = load_catalogue()
     stale = False
-    for path, text in ((manifest, manifest_text(catalogue)), (reference, reference_text(catalogue))):
+    for path, text in _generated_files().items():
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         stale = True
@@ -86,10 +87,15 @@ def _generated(*, write: bool) -> None:
         say("generated files are up to date")
 
 
-def _generated_files() -> tuple[Path, Path]:
-    """Where the two files belong; only a source checkout has the second."""
+def _generated_files() -> dict[Path, str]:
+    """Where each belongs and what stands in it; only a source checkout has them all."""
     package = Path(str(files("nova_mcp")))
     checkout = package.parent.parent
     if not (checkout / "pyproject.toml").is_file():
         fail("generated files are made in a source checkout only", code=EXIT_CONFIGURATION)
-    return package / "server" / MANIFEST_FILE, checkout / "docs" / "tools.md"
+    catalogue = load_catalogue()
+    return {
+        package / "server" / MANIFEST_FILE: manifest_text(catalogue),
+        package / "cli" / COMPLETION_FILE: completion_text(tuple(COMMANDS), load),
+        checkout / "docs" / "tools.md": reference_text(catalogue),
+    }

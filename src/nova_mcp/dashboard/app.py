@@ -16,9 +16,12 @@ from nova_mcp.dashboard import (
     call_page,
     calls_page,
     controls_page,
+    memory_places,
     questions_page,
+    reviewing,
     signing,
     statistics_page,
+    work_places,
 )
 from nova_mcp.dashboard.desk import ROOT, Desk, Fragments, Handler, Leave, Outcome, Place, View, Visit, missing
 from nova_mcp.dashboard.doors import Guarded, cookie_name, from_here, ours, read_form
@@ -41,6 +44,9 @@ PLACES: Final[tuple[Place, ...]] = (
     *questions_page.PLACES,
     *statistics_page.PLACES,
     *controls_page.PLACES,
+    *memory_places.PLACES,
+    *reviewing.PLACES,
+    *work_places.PLACES,
     *signing.PLACES,
 )
 

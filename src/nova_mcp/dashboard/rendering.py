@@ -15,7 +15,11 @@ from nova_mcp import __version__
 from nova_mcp.dashboard import words
 from nova_mcp.dashboard.desk import ROOT
 
-STATIC: Final = {"nova.css": "text/css; charset=utf-8", "nova.js": "text/javascript; charset=utf-8"}
+STATIC: Final = {
+    "nova.css": "text/css; charset=utf-8",
+    "memory.css": "text/css; charset=utf-8",
+    "nova.js": "text/javascript; charset=utf-8",
+}
 
 
 @pass_context

@@ -17,6 +17,7 @@ from nova_mcp.facts.model import Certainty, ClaimResult, Fact, Observation, Page
 from nova_mcp.facts.policies import Lacking, Policy, demanded, lacking
 from nova_mcp.facts.rules import Hint, canonical, doubted, fit, hint, usable_facts
 from nova_mcp.facts.services import service_of
+from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.observation.model import CallRecord, Effect, Json, Link
 from nova_mcp.observation.recorder import Also
 from nova_mcp.storage.engine import Database
@@ -131,12 +132,14 @@ class FactKeeper:
         policies: Sequence[Policy] = (),
         hides: Callable[[str], str] = str,
         keep_raw_urls: bool = False,
+        multi_tenant: Collection[str] = MULTI_TENANT_DOMAINS,
     ) -> None:
         self._db = db
         self._clock = clock
         self._policies = tuple(policies)
         self._hides = hides
         self._keep_raw_urls = keep_raw_urls
+        self._multi_tenant = multi_tenant
         self._told: OrderedDict[tuple[str, str, str], tuple[object, ...]] = OrderedDict()
 
     # -- where
@@ -144,7 +147,7 @@ class FactKeeper:
     def place(self, target: Located, url: str | None = None) -> Place | None:
         """Where a target stands, or would stand at another address; None outside the web."""
         raw = target.url if url is None else url
-        service = service_of(raw[:MAX_ADDRESS_CHARS])
+        service = service_of(raw[:MAX_ADDRESS_CHARS], self._multi_tenant)
         if service is None:
             return None
         return Place(

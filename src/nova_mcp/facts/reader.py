@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, or_, select
 
 from nova_mcp.facts.model import Fact
 from nova_mcp.facts.store import to_fact
@@ -21,6 +21,8 @@ class FactFilter:
     history: bool = False
     closed: bool = False
     limit: int = LISTED
+    # The place and key that an earlier page ended with.
+    after: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,13 @@ _PLACE = ("target_id", "sandbox_id", "principal", "service_key", "account_hash")
 
 def _conditions(wanted: FactFilter) -> list[ColumnElement[bool]]:
     pairs = ((fact_binding.c.target_id, wanted.target_id), (fact_binding.c.service_key, wanted.service_key))
-    return [column == value for column, value in pairs if value is not None]
+    chosen = [column == value for column, value in pairs if value is not None]
+    if wanted.after is None:
+        return chosen
+    # The first half bounds the search by the index, which the comparison of pairs alone does not everywhere.
+    binding, key = wanted.after
+    beyond = or_(fact.c.binding_id > binding, fact.c.signal_key > key)
+    return [*chosen, fact.c.binding_id >= binding, beyond]
 
 
 def _earlier(conn: Connection, binding_id: str, key: str, version: int) -> list[Fact]:
@@ -75,3 +83,19 @@ def _earlier(conn: Connection, binding_id: str, key: str, version: int) -> list[
         .order_by(fact.c.version.desc())
     )
     return [to_fact(row) for row in rows]
+
+
+def history(conn: Connection, target_id: str, service_key: str, key: str, most: int) -> list[ListedFact]:
+    """One fact with its versions, newest first and at most so many; nothing where there never was one."""
+    place = select(fact_binding).where(fact_binding.c.target_id == target_id, fact_binding.c.service_key == service_key)
+    binding = conn.execute(place).one_or_none()
+    if binding is None:
+        return []
+    rows = conn.execute(
+        select(fact)
+        .where(fact.c.binding_id == binding.binding_id, fact.c.signal_key == key)
+        .order_by(fact.c.version.desc())
+        .limit(most)
+    )
+    where = (binding.target_id, binding.sandbox_id, binding.principal, binding.service_key, binding.account_hash)
+    return [ListedFact(*where, to_fact(row)) for row in rows]

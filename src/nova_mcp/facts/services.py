@@ -2,12 +2,12 @@
 
 import functools
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.resources import files
 from typing import Any, Final
 
 from nova_mcp.facts.model import Service, ServiceKind
-from nova_mcp.hosts import normalize_host, site, under
+from nova_mcp.hosts import MULTI_TENANT_DOMAINS, normalize_host, site, under
 from nova_mcp.urls import page_host, page_origin
 
 TABLE: Final = "services.toml"
@@ -28,7 +28,7 @@ def well_known() -> Mapping[str, Service]:
     return table
 
 
-def service_of(url: str) -> Service | None:
+def service_of(url: str, multi_tenant: Collection[str] = MULTI_TENANT_DOMAINS) -> Service | None:
     """The service behind an address; None for everything but web pages."""
     origin, raw = page_origin(url), page_host(url)
     if origin is None or raw is None:
@@ -37,7 +37,7 @@ def service_of(url: str) -> Service | None:
     port = _port(origin)
     if not port and (known := _known(host)) is not None:
         return known
-    return Service(site(host) + port)
+    return Service(site(host, multi_tenant) + port)
 
 
 def _known(host: str) -> Service | None:

@@ -211,6 +211,12 @@ def find_candidate(conn: Connection, candidate_id: int) -> Candidate | None:
     return None if row is None else _candidate(row)
 
 
+def newest(conn: Connection, most: int) -> list[Candidate]:
+    """For the operator: what was last noted or moved, whoever's it is."""
+    found = select(candidate).order_by(candidate.c.updated_at_ms.desc(), candidate.c.candidate_id.desc()).limit(most)
+    return [_candidate(row) for row in conn.execute(found)]
+
+
 def _newest(conn: Connection, wanted: Candidate, *, is_open: bool) -> Candidate | None:
     row = conn.execute(
         select(candidate)

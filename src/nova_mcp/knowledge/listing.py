@@ -27,6 +27,8 @@ class Wanted:
     min_health: float | None = None
     limit: int = 50
     offset: int = 0
+    # The name that an earlier page ended with; unlike an offset it costs nothing to go on from.
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def _rows(conn: Connection, names: Sequence[ScopeName]) -> list[_Row]:
 
 
 def listed(conn: Connection, wanted: Wanted, now_ms: int) -> Listing:
-    fitting = (one for one in _briefs(conn, wanted.prefix, now_ms) if _fits(one, wanted))
+    fitting = (one for one in _briefs(conn, wanted, now_ms) if _fits(one, wanted))
     for _ in range(wanted.offset):
         if next(fitting, None) is None:
             break
@@ -91,9 +93,9 @@ def listed(conn: Connection, wanted: Wanted, now_ms: int) -> Listing:
     return Listing(tuple(found[: wanted.limit]), len(found) > wanted.limit)
 
 
-def _briefs(conn: Connection, prefix: str, now_ms: int) -> Iterator[SiteBrief]:
-    after = ""
-    while piece := store.scopes(conn, prefix, after, PIECE):
+def _briefs(conn: Connection, wanted: Wanted, now_ms: int) -> Iterator[SiteBrief]:
+    after = wanted.after
+    while piece := store.scopes(conn, wanted.prefix, after, PIECE):
         rows: dict[ScopeName, list[_Row]] = {}
         for one in _rows(conn, [scope.name for scope, _ in piece]):
             rows.setdefault(one.scope, []).append(one)

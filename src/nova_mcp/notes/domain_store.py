@@ -87,14 +87,16 @@ def enforced(conn: Connection, principal: str, domain: str) -> tuple[DomainNote,
     return tuple(map(_note, conn.execute(_ENFORCED, {"principal": principal, "domain": domain})))
 
 
-def all_notes(conn: Connection, principal: str | None = None, domain: str | None = None) -> tuple[DomainNote, ...]:
+def all_notes(
+    conn: Connection, principal: str | None = None, domain: str | None = None, most: int | None = None
+) -> tuple[DomainNote, ...]:
     """For the operator: whole notes of every principal, or of one, in all hosts or in one."""
     wanted = _WHOLE.order_by(_C.domain, _C.key, _C.principal)
     if principal is not None:
         wanted = wanted.where(_C.principal == principal)
     if domain is not None:
         wanted = wanted.where(_C.domain == domain)
-    return tuple(map(_note, conn.execute(wanted)))
+    return tuple(map(_note, conn.execute(wanted.limit(most))))
 
 
 def of_anybody(conn: Connection, note_id: str) -> DomainNote | None:

@@ -229,7 +229,10 @@ def united(held: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
 
 def _update(conn: Connection, note: OperatorNote, now_ms: int) -> OperatorNote:
     changed = replace(note, rev=note.rev + 1, updated_at_ms=now_ms)
-    conn.execute(update(operator_note).where(_ROWS.note_id == note.note_id).values(_values(changed)))
+    # How often a note was found is counted by the finding alone: somebody may be finding it right now.
+    found = {"match_count", "last_matched_at_ms"}
+    values = {name: value for name, value in _values(changed).items() if name not in found}
+    conn.execute(update(operator_note).where(_ROWS.note_id == note.note_id).values(values))
     return changed
 
 

@@ -9,7 +9,7 @@ from nova_mcp.browser.targets import Tab
 from nova_mcp.clock import Clock
 from nova_mcp.observation.model import Caller, Owner
 from nova_mcp.pipeline.gates import GateFacts
-from nova_mcp.pipeline.session_budget import (
+from nova_mcp.pipeline.session import (
     SESSION_GAP_MS,
     Caps,
     Demand,
@@ -18,7 +18,10 @@ from nova_mcp.pipeline.session_budget import (
     charged,
     exhausted,
     pictured,
+    prepared,
+    reminded,
     session_at,
+    unprepared,
 )
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.settings import Settings
@@ -27,6 +30,8 @@ from nova_mcp.tools.spec import Params, ToolSpec
 DISK_REREAD_MS = 2_000
 CONNECTION_LIVES_MS = 30 * 60_000
 SESSIONS_KEPT = 1_000
+# What tells an agent how to work here, or which tools there are.
+PREPARING = frozenset({"get_instructions", "tools_bundle"})
 
 
 def stop_requested(stop_file: Path) -> bool:
@@ -101,6 +106,7 @@ class Admission:
             url=url if isinstance(url, str) else None,
             policy=self._policy,
             lease=tab.lease if tab is not None else None,
+            unprepared=unprepared(session, again=self._settings.gates.bootstrap == "block"),
             agent_id_shared=self._shared(caller, connection, told="setup.shared_agent_id" in spec.gates),
             unseen_document=tab is not None and tab.url != "about:blank" and tab.perceived_epoch != tab.page_epoch,
             covered_by=None if tab is None or "safety.overlay_detected" not in spec.gates else _covered(tab, params),
@@ -110,7 +116,13 @@ class Admission:
 
     def entered(self, spec: ToolSpec, params: Params, caller: Caller) -> None:
         """The gates have let a call in; it counts from here on, whatever comes of it."""
-        self._sessions[caller.owner] = charged(self._session(caller.owner), _demand(spec, params))
+        session = charged(self._session(caller.owner), _demand(spec, params))
+        self._sessions[caller.owner] = prepared(session) if spec.name in PREPARING else session
+
+    def answered(self, spec: ToolSpec, caller: Caller) -> None:
+        """What the gates had to say goes out with the answer; a call that broke off has told nobody."""
+        if "setup.bootstrap" in spec.gates:
+            self._sessions[caller.owner] = reminded(self._session(caller.owner))
 
     def pictured(self, caller: Caller, image_bytes: int) -> None:
         if image_bytes:

@@ -184,6 +184,7 @@ class Pipeline:
                 context = self._context(request, envelope, tokens_of(notices))
                 try:
                     ended = Done(await self._ran(spec, context, params, attempt), notices)
+                    self._parts.admission.answered(spec, envelope.caller)
                 finally:
                     self._sites.ran(spec, envelope)
                 self._note_look(envelope)

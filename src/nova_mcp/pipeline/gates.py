@@ -20,7 +20,7 @@ from nova_mcp.facts.policies import Lacking, capability_missing
 from nova_mcp.notes.domain_model import Due
 from nova_mcp.notes.domain_refusals import acknowledge_required
 from nova_mcp.observation.model import MUTATING, Effect, Owner
-from nova_mcp.pipeline.session_budget import Exhausted
+from nova_mcp.pipeline.session import Exhausted
 from nova_mcp.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
 from nova_mcp.settings import GateMode, GateSettings
 from nova_mcp.tools.spec import GateId
@@ -43,6 +43,8 @@ class GateFacts:
     url: str | None = None
     policy: NavigationPolicy | None = None
     lease: Lease | None = None
+    # An owner that loaded neither instructions nor a bundle in its session, and has not heard of it yet.
+    unprepared: bool = False
     agent_id_shared: bool = False
     unseen_document: bool = False
     # The kind of a layer that was last seen to cover the page and not to hold the target.
@@ -185,6 +187,18 @@ def _domain_note(facts: GateFacts, _: GateSettings) -> NovaError | None:
     return acknowledge_required(facts.site)
 
 
+def _bootstrap(facts: GateFacts, _: GateSettings) -> NovaError | None:
+    if not facts.unprepared:
+        return None
+    return Blocked(
+        "bootstrap.required",
+        "No instructions were loaded in this session; get_instructions gives them.",
+        "Read them once: what counts as proof, what is known here, and which runs are open.",
+        stage="gate",
+        fix=Fix("nova.get_instructions", {"agentId": facts.owner[1]}),
+    )
+
+
 def _shared_agent(facts: GateFacts, _: GateSettings) -> NovaError | None:
     if not facts.agent_id_shared:
         return None
@@ -249,6 +263,7 @@ GATES: tuple[Gate, ...] = (
         "acknowledge_required",
         only_warns=lambda facts: facts.notes_only_warn,
     ),
+    Gate("setup.bootstrap", lambda settings: settings.bootstrap, _bootstrap, Blocked, "bootstrap.required"),
     Gate("setup.shared_agent_id", lambda settings: settings.shared_agent_id, _shared_agent, Blocked, "agent.shared_id"),
     Gate(
         "safety.perceive_first", lambda settings: settings.perceive_first, _perceive_first, Blocked, "perceive.required"

@@ -66,6 +66,18 @@ def steps(conn: Connection, entry_id: int, after: int = 0, limit: int | None = N
         yield number, at_ms, decoded(_KINDS[kind], body)
 
 
+def latest(conn: Connection, entry_id: int, most: int) -> list[tuple[int, Step]]:
+    """Time and content of the newest steps, in their order."""
+    found = learning_step.c
+    rows = conn.execute(
+        select(found.kind, found.at_ms, found.body)
+        .where(found.entry_id == entry_id)
+        .order_by(found.step_id.desc())
+        .limit(most)
+    ).all()
+    return [(at_ms, decoded(_KINDS[kind], body)) for kind, at_ms, body in reversed(rows)]
+
+
 _MARKS: Final = Prepared(
     sql(
         "SELECT body, step_id FROM learning_step WHERE entry_id = :entry AND kind = 'observed' AND at_ms >= :since "

@@ -24,7 +24,10 @@ def executed_steps(conn: Connection, run: Run, members: Sequence[Member]) -> dic
 
 def _executed(conn: Connection, run: Run, members: Sequence[Member], step: VerificationStep) -> bool:
     body = ledger_body.c
-    theirs = or_(*(and_(body.agent_id == one.agent_id, body.at_ms >= one.since_ms) for one in members))
+    # What a member looked at just before joining counts for units; a verification is of the run's own time.
+    theirs = or_(
+        *(and_(body.agent_id == one.agent_id, body.at_ms >= max(one.since_ms, run.started_at_ms)) for one in members)
+    )
     wanted: list[ColumnElement[bool]] = [
         body.principal == storable_text(run.principal),
         theirs,

@@ -89,12 +89,21 @@ def _spelled(url: str) -> tuple[str, str, str]:
     return authority.removeprefix("www."), path.lower(), asks + query + mark + fragment
 
 
-def _resolved(text: str, target_url: str | None) -> str | None:
+def absolute(text: str, target_url: str | None) -> str | None:
+    """The address that a text means, not normalised yet; a path needs the run's target to stand on."""
     given = text.strip()
-    if given.startswith("/"):
-        origin = None if target_url is None else page_origin(target_url)
-        return None if origin is None else normalize_url(origin + given)
-    return normalize_url(given)
+    if not given.startswith("/"):
+        return given
+    origin = None if target_url is None else page_origin(target_url)
+    if origin is None:
+        return None
+    # Two slashes name a host, as in a browser, not a path of the run's own site.
+    return f"{origin.partition(':')[0]}:{given}" if given.startswith("//") else origin + given
+
+
+def _resolved(text: str, target_url: str | None) -> str | None:
+    address = absolute(text, target_url)
+    return None if address is None else normalize_url(address)
 
 
 def _declared(declared: Declared, target_url: str | None) -> Locator | BadLocator:

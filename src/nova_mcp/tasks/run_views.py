@@ -203,12 +203,12 @@ def next_urls(conn: Connection, run: Run, most: int = NEXT_URLS) -> tuple[str, .
 
 
 def units_page(
-    conn: Connection, run: Run, wanted: UnitFilter, after: int, limit: int
+    conn: Connection, run: Run, wanted: UnitFilter | None, after: int, limit: int
 ) -> tuple[list[UnitRow], int | None]:
-    """Units in the order of their registration, and where the next page begins."""
+    """Units in the order of their registration, all of them without a filter, and where the next page begins."""
     if limit == 0:
         return [], None
-    chosen = _uncovered() if wanted == "uncovered" else (task_unit.c.status == wanted,)
+    chosen = () if wanted is None else _uncovered() if wanted == "uncovered" else (task_unit.c.status == wanted,)
     rows = conn.execute(
         select(task_unit)
         .where(task_unit.c.instance_id == run.instance_id, task_unit.c.ordinal > after, *chosen)

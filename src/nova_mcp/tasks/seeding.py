@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from nova_mcp.observation.model import Json
-from nova_mcp.tasks.locators import BadLocator, unit_key, url_locator
+from nova_mcp.tasks.locators import BadLocator, absolute, unit_key, url_locator
 from nova_mcp.tasks.model import DiscoveryState
 from nova_mcp.tasks.run_rules import Unit
-from nova_mcp.urls import Skipped, SkipReason, normalize, page_origin
+from nova_mcp.urls import Skipped, SkipReason, normalize
 
 SourceKind = Literal["explicit", "site_urls"]
 MOST_SEEDS: Final = 1_000
@@ -77,8 +77,7 @@ def seeded(urls: Iterable[str], target_url: str | None, *, freeze: bool) -> Seed
 
 
 def _why(url: str, target_url: str | None) -> SkipReason:
-    origin = page_origin(target_url) if target_url is not None and url.strip().startswith("/") else None
-    match normalize(url if origin is None else origin + url.strip()):
+    match normalize(absolute(url, target_url) or url):
         case Skipped(reason):
             return reason
         case _:

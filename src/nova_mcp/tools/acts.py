@@ -31,6 +31,7 @@ COMPACT_TEXTS = 1
 SEPARATOR = " · "
 ACTING_GATES: tuple[GateId, ...] = (
     "claim.owner",
+    "setup.bootstrap",
     "setup.shared_agent_id",
     "safety.perceive_first",
     "safety.overlay_detected",

@@ -81,7 +81,7 @@ class DismissBlockersResult(ActResult):
     title="Dismiss blockers",
     effect="act",
     bundles=("core", "browser_automation"),
-    gates=("claim.owner", "setup.shared_agent_id"),
+    gates=("claim.owner", "setup.bootstrap", "setup.shared_agent_id"),
     repeat_safe=True,
     deadline_ms=lambda p: p.max_passes * PASS_MS + _LOOK_MS,
 )

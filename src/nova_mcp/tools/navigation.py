@@ -189,7 +189,7 @@ def _landed(ctx: ToolContext, tab: Tab, report: NavigationReport) -> NavigateRes
     title="Open an address",
     effect="navigate",
     bundles=("core", "browser_automation"),
-    gates=("policy.domain", "claim.owner", "setup.shared_agent_id"),
+    gates=("policy.domain", "claim.owner", "setup.bootstrap", "setup.shared_agent_id"),
     target="optional",
     deadline_ms=load_deadline,
 )
@@ -256,7 +256,7 @@ async def reload(ctx: ToolContext, p: ReloadParams) -> ReloadResult:
     title="Open a tab",
     effect="navigate",
     bundles=("core", "browser_automation"),
-    gates=("policy.domain", "setup.shared_agent_id"),
+    gates=("policy.domain", "setup.bootstrap", "setup.shared_agent_id"),
     target="none",
     deadline_ms=load_deadline,
 )

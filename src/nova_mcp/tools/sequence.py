@@ -249,7 +249,7 @@ def _within(progress: Progress, step: Planned, total: int) -> Progress:
     title="Run several steps",
     effect="act",
     bundles=("browser_automation",),
-    gates=("claim.owner", "setup.shared_agent_id"),
+    gates=("claim.owner", "setup.bootstrap", "setup.shared_agent_id"),
     lock="turn",
     deadline_ms=lambda p: p.total_timeout_ms,
     private_arguments=PRIVATE,

@@ -28,6 +28,7 @@ GateId = Literal[
     "safety.session_budget",
     "claim.owner",
     "user.domain_note",
+    "setup.bootstrap",
     "setup.shared_agent_id",
     "safety.perceive_first",
     "safety.overlay_detected",

@@ -225,11 +225,14 @@ const KEEPS_BREAKS = /^preserve(-breaks)?$/;
 const readChildren = (sheet, el, context) => {
   for (const child of childrenOf(el, context.style)) {
     if (isElement(child)) readInto(sheet, child, context);
-    else if (isText(child) && !context.mute) {
-      if (context.budget.counts) context.budget.letters += letters(leaving(dataOf(child), context.hidden));
-      readData(sheet, dataOf(child), context.style);
-    }
+    else if (isText(child)) readWords(sheet, child, context);
   }
+};
+
+const readWords = (sheet, node, context) => {
+  if (context.mute) return;
+  if (context.budget.counts) context.budget.letters += letters(leaving(dataOf(node), context.hidden));
+  readData(sheet, dataOf(node), context.style);
 };
 
 const readData = (sheet, data, style) => {
@@ -268,11 +271,12 @@ const readFrame = (sheet, el, doc, context) => {
 const readRow = (sheet, el, context) => {
   const cells = [];
   for (const child of composedChildren(el)) {
-    if (!isElement(child)) continue;
     const cell = new Sheet();
-    readInto(cell, child, { ...context, depth: 0 });
+    // A row of a grid may hold words of its own, outside any cell.
+    if (isElement(child)) readInto(cell, child, { ...context, depth: 0 });
+    else if (isText(child)) readWords(cell, child, context);
     cell.flush(1);
-    if (cell.parts.length || isCell(child)) cells.push(cell.text());
+    if (cell.parts.length || (isElement(child) && isCell(child))) cells.push(cell.text());
   }
   if (cells.every((text) => !text.includes("\n"))) sheet.push(cells.join(" | ").replace(/^\s+|[\s|]+$/g, ""), 1);
   else for (const text of cells) sheet.push(text, 1);

@@ -1,0 +1,136 @@
+"""What waits for a look: entries that do not guide yet, questions that agents were asked, patterns and claims."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, select
+
+from nova_mcp.dashboard.knowledge_page import EntryRow, entry_row
+from nova_mcp.journal import candidate_store
+from nova_mcp.journal.candidates import Candidate, Strength, evidence_score, strength
+from nova_mcp.knowledge import store
+from nova_mcp.knowledge.codec import decoded
+from nova_mcp.knowledge.model import ACTIVE, ScopeName
+from nova_mcp.knowledge.tables import knowledge_entry
+from nova_mcp.promotion import event_store, semantic_store
+from nova_mcp.promotion.generator import suggestions
+from nova_mcp.promotion.model import DAY_MS, LearningEvent, Opportunity
+from nova_mcp.promotion.overview import KnownRevision, progress
+from nova_mcp.promotion.semantic import REASONS, WHY_NOT_AUTOMATIC, SemanticOpportunity, site_of
+from nova_mcp.promotion.tables import semantic_opportunity as held
+
+WAITING: Final = 25
+# Rows looked at for one page: entries that guide lie among those that do not, and no index tells them apart.
+LOOKED_AT: Final = 3_000
+QUESTIONS: Final = 25
+PATTERNS: Final = 8
+CLAIMS: Final = 25
+DECISIONS: Final = 15
+DECISION_DAYS: Final = 30
+_OPEN: Final = frozenset({"prompted", "warned", "deferred"})
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingEntry:
+    scope: ScopeName
+    row: EntryRow
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Entries to review, the newest first; `next_before` leads on."""
+
+    entries: tuple[WaitingEntry, ...]
+    next_before: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an agent was asked about a site, in the words it was asked in."""
+
+    site: ScopeName
+    asked: SemanticOpportunity
+    reason: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an agent, or Nova itself, takes to be worth learning."""
+
+    candidate: Candidate
+    score: float
+    strength: Strength
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewView:
+    waiting: Waiting
+    questions: tuple[Question, ...]
+    patterns: tuple[Opportunity, ...]
+    claims: tuple[Claim, ...]
+    decisions: tuple[LearningEvent, ...]
+
+
+def review(conn: Connection, principal: str, before: int | None, now_ms: int) -> ReviewView:
+    return ReviewView(
+        waiting(conn, before, now_ms),
+        questions(conn, principal),
+        suggestions(conn, None, PATTERNS, now_ms),
+        claims(conn),
+        tuple(event_store.events(conn, None, max(0, now_ms - DECISION_DAYS * DAY_MS), DECISIONS)),
+    )
+
+
+def waiting(conn: Connection, before: int | None, now_ms: int) -> Waiting:
+    c = knowledge_entry.c
+    rows = select(c.entry_id, c.level, c.slot, c.deprecated_reason).order_by(c.entry_id.desc()).limit(LOOKED_AT)
+    looked = conn.execute(rows if before is None else rows.where(c.entry_id < before)).all()
+    found = [row.entry_id for row in looked if row.deprecated_reason is None and _waits(row.level, row.slot)]
+    shown = found[:WAITING]
+    if len(found) > WAITING:
+        following = shown[-1]
+    else:
+        following = looked[-1].entry_id if len(looked) == LOOKED_AT else None
+    kept = {one.entry_id: one for one in store.by_ids(conn, shown)}
+    entries = [kept[number] for number in shown if number in kept]
+    return Waiting(
+        tuple(
+            WaitingEntry(
+                one.scope,
+                entry_row(KnownRevision(one, progress(conn, one, now_ms)), now_ms, in_review=one.slot == "pending"),
+            )
+            for one in entries
+        ),
+        following,
+    )
+
+
+def _waits(level: int, slot: str) -> bool:
+    return level < ACTIVE or slot == "pending"
+
+
+def questions(conn: Connection, principal: str) -> tuple[Question, ...]:
+    """What the principal's agents were asked and have not answered; others' questions are theirs to answer."""
+    rows = conn.execute(
+        select(held.c.body, held.c.state)
+        .where(held.c.principal == principal, held.c.state.in_(sorted(_OPEN)))
+        .order_by(held.c.updated_at_ms.desc())
+        .limit(QUESTIONS)
+    )
+    return tuple(question(decoded(SemanticOpportunity, row.body)) for row in rows)
+
+
+def question(one: SemanticOpportunity) -> Question:
+    return Question(site_of(one.origin), one, REASONS[one.kind], WHY_NOT_AUTOMATIC[one.kind])
+
+
+def one_question(conn: Connection, principal: str, opportunity_id: str) -> Question | None:
+    found = semantic_store.find(conn, principal, opportunity_id, lock=False)
+    return None if found is None else question(found)
+
+
+def claims(conn: Connection) -> tuple[Claim, ...]:
+    found = candidate_store.newest(conn, CLAIMS)
+    scored = ((one, evidence_score(one)) for one in found)
+    return tuple(Claim(one, score, strength(score)) for one, score in scored)

@@ -1,0 +1,93 @@
+"""Recurring tasks and their runs, of every principal, the last active first."""
+
+import json
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from sqlalchemy import Connection, select
+
+from nova_mcp.dashboard.principals import principals
+from nova_mcp.tasks import overview, run_store, run_views
+from nova_mcp.tasks.answers import proof_of
+from nova_mcp.tasks.completion import Tally
+from nova_mcp.tasks.confidence import Tuning
+from nova_mcp.tasks.model import OPEN, RunStatus
+from nova_mcp.tasks.overview import OwnedProfile
+from nova_mcp.tasks.profile_keeper import tuning_of
+from nova_mcp.tasks.run_store import Run
+from nova_mcp.tasks.tables import task_instance, task_profile
+
+RUNS: Final = 20
+PROFILES: Final = 30
+STATUSES: Final[tuple[RunStatus, ...]] = get_args(RunStatus)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    run: Run
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    principal: str
+    owned: OwnedProfile
+    tuning: Tuning
+
+
+@dataclass(frozen=True, slots=True)
+class TasksView:
+    """`next_before` leads to runs that were active earlier."""
+
+    runs: tuple[RunRow, ...]
+    ended: bool
+    next_before: int | None
+    profiles: tuple[ProfileRow, ...]
+    more_profiles: bool
+
+
+def tasks(conn: Connection, before_ms: int | None, now_ms: int, *, ended: bool) -> TasksView:
+    found = runs(conn, before_ms, RUNS + 1, ended=ended)
+    shown = found[:RUNS]
+    known = profiles(conn, PROFILES + 1)
+    return TasksView(
+        runs=tuple(RunRow(one, tally_of(conn, one)) for one in shown),
+        ended=ended,
+        next_before=shown[-1].last_activity_at_ms if len(found) > RUNS else None,
+        profiles=tuple(ProfileRow(one.principal, one, tuning_of(one.profile, now_ms)) for one in known[:PROFILES]),
+        more_profiles=len(known) > PROFILES,
+    )
+
+
+def runs(conn: Connection, before_ms: int | None, most: int, *, ended: bool) -> list[Run]:
+    """Each status has an index by activity, so the newest of all are among the newest of each."""
+    c = task_instance.c
+    found: list[Run] = []
+    for status in STATUSES:
+        if not ended and status not in OPEN:
+            continue
+        asked = select(task_instance).where(c.status == status)
+        if before_ms is not None:
+            asked = asked.where(c.last_activity_at_ms < before_ms)
+        rows = conn.execute(asked.order_by(c.last_activity_at_ms.desc()).limit(most))
+        found += (run_store.to_run(row) for row in rows)
+    return sorted(found, key=lambda one: (-one.last_activity_at_ms, one.instance_id))[:most]
+
+
+def tally_of(conn: Connection, run: Run) -> Tally:
+    """What was proven when a run ended is what stays; its units may be gone by now."""
+    if run.evidence_snapshot is not None:
+        return proof_of(json.loads(run.evidence_snapshot)).tally
+    return run_views.tally_of(run_views.counted(conn, run.instance_id))
+
+
+def profiles(conn: Connection, most: int) -> list[OwnedProfile]:
+    found: list[OwnedProfile] = []
+    for name in principals(conn, task_profile.c.principal):
+        found += overview.profiles(conn, name, most, archived=False)
+    return sorted(found, key=lambda one: (-one.profile.updated_at_ms, one.principal, one.profile.profile_id))[:most]
+
+
+def profile(conn: Connection, principal: str, profile_id: str, now_ms: int) -> ProfileRow | None:
+    found = overview.profiles_called(conn, profile_id, principal)
+    return ProfileRow(principal, found[0], tuning_of(found[0].profile, now_ms)) if found else None

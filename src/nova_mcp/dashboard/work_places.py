@@ -1,0 +1,71 @@
+"""Addresses of the pages on what agents work at: goals, recurring tasks and their runs."""
+
+from typing import Final
+
+from nova_mcp.dashboard import goals_page, run_page, tasks_page
+from nova_mcp.dashboard.desk import Entry, Place, View, Visit, missing
+from nova_mcp.dashboard.memory_places import address, text
+from nova_mcp.dashboard.run_page import FILTERS, RunAsked
+
+_LARGEST: Final = 2**53
+
+
+def whole(visit: Visit, name: str) -> int | None:
+    """A number that an address carries; None for anything else."""
+    given = text(visit, name)
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 17 and int(given) < _LARGEST else None
+
+
+# -- goals
+
+
+async def goals(visit: Visit) -> View:
+    found = await visit.desk.read(goals_page.goals, visit.session.principal, visit.desk.now_ms())
+    return View("goals.html", {"title": "Goals", "page": found})
+
+
+async def goal(visit: Visit) -> View:
+    goal_id = visit.request.path_params["goal_id"]
+    found = await visit.desk.read(goals_page.goal, visit.session.principal, goal_id, visit.desk.now_ms())
+    if found is None:
+        return missing("There is no such goal.")
+    return View("goal.html", {"title": found.row.goal.summary, "page": found})
+
+
+# -- tasks
+
+
+async def tasks(visit: Visit) -> View:
+    ended = text(visit, "ended") == "yes"
+    found = await visit.desk.read(tasks_page.tasks, whole(visit, "before"), visit.desk.now_ms(), ended=ended)
+    following = found.next_before and address("/tasks", ended="yes" if ended else "", before=found.next_before)
+    return View("tasks.html", {"title": "Tasks", "page": found, "following": following})
+
+
+async def run(visit: Visit) -> View:
+    chosen = next((one for one in FILTERS if one == text(visit, "units")), None)
+    after = whole(visit, "after")
+    asked = RunAsked(visit.request.path_params["instance_id"], chosen, -1 if after is None else after)
+    found = await visit.desk.read(run_page.run, asked, visit.desk.settings.tasks.url_coverage_gate)
+    if found is None:
+        return missing("There is no such run.")
+    path = f"/tasks/runs/{found.run.instance_id}"
+    following = None if found.next_after is None else address(path, units=chosen, after=found.next_after) + "#units"
+    values = {"title": found.run.content.display_name, "page": found, "following": following, "filters": FILTERS}
+    return View("run.html", values)
+
+
+async def profile(visit: Visit) -> View:
+    found = await visit.desk.read(tasks_page.profile, text(visit, "principal"), text(visit, "id"), visit.desk.now_ms())
+    if found is None:
+        return missing("There is no such task profile.")
+    return View("profile.html", {"title": found.owned.profile.content.display_name, "page": found})
+
+
+PLACES = (
+    Place("/goals", "goals", get=goals, menu=Entry("Work", "Goals")),
+    Place("/goals/{goal_id}", "goals", get=goal),
+    Place("/tasks", "tasks", get=tasks, menu=Entry("Work", "Tasks")),
+    Place("/tasks/profile", "tasks", get=profile),
+    Place("/tasks/runs/{instance_id}", "tasks", get=run),
+)
