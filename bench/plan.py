@@ -40,6 +40,7 @@ PLAN: Final = (
     Planned("knowledge", "What knowledge costs as it grows, on SQLite and PostgreSQL.", 360),
     Planned("repeat_visits", "Calls and tokens saved on a repeat visit, and what a redesign does.", 540),
     Planned("poisoning", "Who can put something wrong into what is known, and how many it takes.", 420),
+    Planned("dashboard", "What pages of the dashboard cost as the ledger grows, on SQLite and PostgreSQL.", 360),
     Planned("tasks", "Is a run completed exactly when its work is proven, and does that stay fast?", 540),
 )
 BY_NAME: Final = {one.name: one for one in PLAN}

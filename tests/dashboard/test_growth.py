@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from bench.dashboard_rows import grow
 from dashboard_kit import NOW, Stand, a_call, stand
 from filled import COMMIT, fill
-from growing import grow
 from sqlalchemy import Connection, Engine, event
 
 from nova_mcp.dashboard.activity_page import news, overview
