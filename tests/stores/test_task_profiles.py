@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import func, insert, select
+from alembic import command
+from sqlalchemy import Connection, Table, column, create_engine, func, insert, select, table
 
 from nova_mcp.clock import Ports
 from nova_mcp.errors import NovaError
 from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.storage.engine import Database
+from nova_mcp.storage.migrations.runner import config
 from nova_mcp.tasks import profile_store as store
 from nova_mcp.tasks.content_codec import content_json
 from nova_mcp.tasks.deciding import Refused
@@ -27,7 +29,7 @@ from nova_mcp.tasks.model import (
 from nova_mcp.tasks.profile_keeper import ProfileKeeper, Upsert, Upserted
 from nova_mcp.tasks.profile_rules import Change, Profile, created_profile
 from nova_mcp.tasks.shortlist import LEAST_JUDGED, PROFILES_PER_TERM
-from nova_mcp.tasks.tables import task_instance, task_profile_term, task_term
+from nova_mcp.tasks.tables import task_instance, task_profile, task_profile_term, task_term
 
 CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("require_observed"))
 CONTENT = TaskContent("spelling", "Spelling of the shop", "Find typing errors in product texts", CONDITION)
@@ -352,3 +354,24 @@ def test_of_several_creators_of_one_id_one_creates(store_url: str, open_db: Any)
     wrong = [one.reason_code for one in outcomes if isinstance(one, NovaError)]
     assert [one.kind for one in created] == ["created"]
     assert wrong == ["expected_content_rev_required"] * 3
+
+
+def test_profiles_from_before_terms_had_credits_are_worth_what_they_would_be_now(tmp_path, empty_url, open_db) -> None:
+    db = open_db(f"sqlite:///{tmp_path / 'now.db'}")
+    make(db, "whole", WHOLE)
+    make(db, "typos", CONTENT, "bob")
+    profiles, terms = (db.read_sync(_all, one) for one in (task_profile, task_profile_term))
+    engine = create_engine(empty_url)
+    with engine.begin() as conn:
+        command.upgrade(config(conn), "0008")
+        conn.execute(insert(task_profile), profiles)
+        old = [{name: value for name, value in row.items() if name != "credit"} for row in terms]
+        bare = table("task_profile_term", *(column(name) for name in old[0]))
+        conn.execute(insert(bare), old)
+    engine.dispose()
+    assert len({row["credit"] for row in terms}) > 1
+    assert open_db(empty_url).read_sync(_all, task_profile_term) == terms
+
+
+def _all(conn: Connection, table: Table) -> list[dict[str, Any]]:
+    return [dict(row) for row in conn.execute(select(table).order_by(*table.primary_key)).mappings()]
