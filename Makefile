@@ -38,12 +38,12 @@ report: setup ## run every benchmark in its short form and write docs/report.md 
 	$(BIN)/python -m bench report $(if $(ONLY),--only $(ONLY))
 
 screenshots: setup ## pictures of every dashboard page under docs/images/
-	$(BIN)/python scripts/screenshots.py
+	$(BIN)/python -m bench.pictures
 
 run: setup ## HTTP server on loopback
 	$(BIN)/nova serve --http
 
-demo: setup ## a scripted agent drives a real browser and shows the evidence
+demo: setup ## a story over eight simulated days with a real browser, every chapter checked
 	$(BIN)/nova demo
 
 docs: $(READY) ## regenerate the tool manifest and docs/tools.md

@@ -45,5 +45,5 @@ PLAN: Final = (
 )
 BY_NAME: Final = {one.name: one for one in PLAN}
 NAMES: Final = tuple(BY_NAME)
-# Parts of others that can also be asked for alone.
-PARTS: Final = ("tasks_match", "tasks_growth")
+# Asked for alone: parts of others, and what no aim stands for.
+PARTS: Final = ("tasks_match", "tasks_growth", "disk")

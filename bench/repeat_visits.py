@@ -86,7 +86,7 @@ def _show_saved(records: Sequence[Record]) -> float:
             measured=f"{first} → {repeat}, {saved(first, repeat):.1%} saved",
             bound=f"≥ {AIM_SAVED:.0%} saved",
             n=len(done),
-            met=saved(first, repeat) >= AIM_SAVED,
+            met=saved(first, repeat) >= AIM_SAVED if done else None,
         )
     )
     remark(f"tokens of answers: {tokens[0]} and {tokens[1]}: {saved(*tokens):.1%} saved")

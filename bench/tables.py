@@ -46,7 +46,7 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -
 def tell(finding: Finding) -> None:
     """One figure and whether it is what was promised."""
     keep(finding)
-    verdict = {True: "met", False: "MISSED", None: "told"}[finding.met]
+    verdict = {True: "met", False: "MISSED", None: "not measured" if finding.bound else "told"}[finding.met]
     bound = f" (aim {finding.bound})" if finding.bound else ""
     print(f"{finding.aim} {verdict} · {finding.what}: {finding.measured}, n = {finding.n:,}{bound}")
 

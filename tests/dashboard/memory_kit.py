@@ -5,9 +5,9 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
-import run_kit
 from dashboard_kit import HOSTILE, NOW
 
+import run_kit
 from nova_mcp.facts import store as fact_store
 from nova_mcp.facts.model import Observation, Page, Scope
 from nova_mcp.facts.rules import canonical
@@ -49,6 +49,8 @@ from nova_mcp.verification.goal_rules import Ownership
 from promotion_kit import FAILED, HERE, Site, added, hint
 
 OTHER = ScopeName("wiki.test")
+# Whoever names an entry may use every sign that is printed, and no blanks.
+EVIL = f"x{HOSTILE}".replace(" ", "_")
 _numbers = count(1)
 
 
@@ -130,7 +132,7 @@ def knowledge(db: Database) -> Site:
     added(db, replace(entry("old-banner", "#old"), deprecated_reason="the layer is gone"))
     pending = replace(entry("newsletter", "#refuse", 1, at_ms=NOW - HOUR_MS), revision=3)
     added(db, pending, Birth("manual", slot="pending"))
-    hostile = entry(f"x{HOSTILE}".replace(" ", "_"), "#evil", 1, label=HOSTILE, sign=HOSTILE, routes=(f"/{HOSTILE}",))
+    hostile = entry(EVIL, "#evil", 1, label=HOSTILE, sign=HOSTILE, routes=(f"/{HOSTILE}",))
     added(db, hostile, scope=OTHER)
     return site
 
@@ -156,7 +158,9 @@ PLACE = Scope("tab_1", "A", "local", "chat.test")
 def fact(db: Database, value: Any, at_ms: int, key: str = "chat.model", place: Scope = PLACE, **more: Any) -> None:
     page = Page(f"https://{place.service_key}/", "h1", place.service_key)
     given = {"certainty": "certain", "source": "agent", "call_id": f"call-{next(_numbers)}", **more}
-    db.write_sync(fact_store.note, place, [Observation(key, canonical(value), page=page, observed_at_ms=at_ms, **given)])
+    db.write_sync(
+        fact_store.note, place, [Observation(key, canonical(value), page=page, observed_at_ms=at_ms, **given)]
+    )
 
 
 def facts(db: Database) -> None:
@@ -194,9 +198,7 @@ PAGES = TaskContent(
     "site_audit",
     "Audit the shop",
     "Read every page of the shop",
-    CompletionCondition(
-        "exhaustive", "page", "all_units_processed", None, EvidencePolicy("require_observed", 10)
-    ),
+    CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("require_observed", 10)),
     domain="shop.test",
     stable_guidance=(Guidance("g1", "tip", f"Mind {HOSTILE}"),),
     mandatory_checks=(Check("c1", "Look at the imprint"), Check("c2", f"Look at {HOSTILE}")),
@@ -257,5 +259,3 @@ def everything(db: Database) -> str:
     goals(db)
     notes(db)
     return tasks(db)
-
-

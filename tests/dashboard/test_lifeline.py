@@ -221,7 +221,7 @@ def test_no_word_in_the_picture_lies_over_another_or_over_evidence(turns, marks)
     for one in drawn.labels:
         width = len(one.text) * 6.0
         left = one.x - width if one.ends else one.x
-        assert 0 <= left
+        assert left >= 0
         assert left + width <= drawn.width
         boxes.append((left, one.y - 9, left + width, one.y + 2))
     boxes += [(one.x - 5, one.y - 5, one.x + 5, one.y + 5) for one in drawn.glyphs]

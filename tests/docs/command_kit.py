@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOT_FLAGS = frozenset({"--version", "--help", "-h", "--install-completion", "--show-completion"})
 # Programs of others: that they are named is all that can be said of them.
 FOREIGN = frozenset(
-    {"cat", "chmod", "cp", "curl", "echo", "git", "openssl", "pg_dump", "pip", "psql", "sqlite3", "ssh"}
+    {"cat", "chmod", "cp", "curl", "echo", "git", "openssl", "pg_dump", "pg_restore", "pip", "psql", "sqlite3", "ssh"}
 )
 _ASSIGNMENT = re.compile(r"^[A-Z][A-Z0-9_]*=")
 _OPERATORS = frozenset({"|", "&&", "||", ";"})
@@ -128,8 +128,16 @@ def uvx_problems(words: Sequence[str]) -> list[str]:
 
 def python_problems(words: Sequence[str]) -> list[str]:
     match list(words):
+        case ["-m", "bench", "report", *_]:
+            return []
         case ["-m", "bench", *names]:
-            return [f"no bench {name}" for name in names if not name.startswith("-") and name not in (*NAMES, *PARTS)]
+            return [
+                f"no bench {name}"
+                for name in names
+                if not name.startswith("-") and not name.isupper() and name not in (*NAMES, *PARTS)
+            ]
+        case ["-m", "hatchling", *_]:
+            return []
         case ["-m", "pytest", *paths]:
             return [f"{path} is not there" for path in paths if not path.startswith("-") and not (ROOT / path).exists()]
         case [path, *_] if path.endswith(".py"):

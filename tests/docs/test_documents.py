@@ -15,6 +15,7 @@ from document_kit import ROOT, Block, anchors, documents, every_block, prose
 from nova_mcp.errors import FAMILIES
 from nova_mcp.facts.policies import load_policies
 from nova_mcp.secrets.store import open_secrets
+from nova_mcp.server.auth import FILE_NAME, TokenFile
 from nova_mcp.settings import Settings, load_settings
 
 BLOCKS = every_block()
@@ -42,6 +43,14 @@ def test_every_relative_link_leads_to_a_file_and_its_heading(path: Path) -> None
         if not there.exists() or (heading and there.suffix == ".md" and heading not in anchors(there)):
             broken.append(target)
     assert broken == []
+
+
+@pytest.mark.parametrize("path", documents(), ids=named)
+def test_every_picture_that_is_shown_was_made(path: Path) -> None:
+    shown = re.findall(r'(?:src|srcset)="([^":]+)"', prose(path)) + re.findall(r"!\[[^\]]*\]\(([^)]+)\)", prose(path))
+    if shown and not any((ROOT / "docs" / "images").glob("*.png")):
+        pytest.skip("no pictures yet: run `make screenshots`")
+    assert [picture for picture in shown if not (path.parent / picture).is_file()] == []
 
 
 @pytest.mark.parametrize("path", documents(), ids=named)
@@ -109,6 +118,12 @@ def test_shown_json_can_be_parsed_and_its_entries_for_clients_start_nova(block: 
     for entry in data.get("mcpServers", {}).values():
         if "command" in entry:
             assert line_problems(" ".join([entry["command"], *entry.get("args", [])])) == []
+
+
+@pytest.mark.parametrize("block", chosen("file", languages=("json",)), ids=str)
+def test_a_shown_token_file_is_taken(block: Block) -> None:
+    assert block.word == FILE_NAME
+    assert len(TokenFile.model_validate_json(block.text).named()) == 2
 
 
 @pytest.mark.parametrize("block", chosen(None, "file", languages=("toml",)), ids=str)
@@ -179,3 +194,25 @@ def test_a_command_that_does_not_exist_would_be_found() -> None:
     assert line_problems("frobnicate --all")
     assert nova_problems(["nova", "serve", "--log-level", "loud"])
     assert line_problems("nova events --follow | cat && nova stop") == []
+
+
+def test_the_tour_shows_every_room() -> None:
+    rooms = {path.parent.name for path in (ROOT / "src" / "nova_mcp").glob("*/__init__.py")}
+    shown = set(re.findall(r"^\| `(\w+)/` \|", (ROOT / "docs" / "tour.md").read_text(), re.MULTILINE))
+    assert rooms == shown
+
+
+def test_every_document_can_be_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        path = waiting.pop()
+        if path in reached:
+            continue
+        reached.add(path)
+        links = {
+            (path.parent / link.partition("#")[0]).resolve() for link in re.findall(r"\]\(([^):]+)\)", prose(path))
+        }
+        waiting += [inner for link in links for inner in (link.glob("*.md") if link.is_dir() else [link])]
+        waiting = [one for one in waiting if one.suffix == ".md"]
+    assert [named(path) for path in documents() if path not in reached] == []

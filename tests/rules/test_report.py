@@ -8,10 +8,12 @@ from bench.aims import AIMS, GROUPS
 from bench.findings import at_least, at_most, bad_share, flat
 from bench.markdown import plain, table
 from bench.plan import NAMES, PARTS, PLAN
-from bench.report import PAGE, README, in_order
-from bench.report_page import filled, page, readme_table, readme_tables, section_text
+from bench.report import PAGE, README, in_order, write_pages
+from bench.report_page import filled, marked, page, readme_table, readme_tables, section_text
+from bench.report_run import read_lines
 from bench.report_verdicts import verdicts, word_of
 from bench.results import FOLDER, Environment, Finding, LeftOut, Line, Remark, Section, Status, Table, store, stored
+from bench.tables import RECORD_VARIABLE, left_out, show, tell
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,6 +114,18 @@ def test_every_aim_names_benchmarks_that_are_there_and_every_benchmark_belongs_t
     assert {*(f"T{n}" for n in range(1, 10)), *(f"S{n}" for n in range(1, 10))} <= set(keys)
 
 
+def _aims_told_in(name: str) -> set[str]:
+    source = (FOLDER.parent / f"{name}.py").read_text(encoding="utf-8")
+    return set(re.findall(r'(?:\b(?:bad_share|at_most|at_least|flat)\(\s*|\baim=)"(\w+)"', source))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_tells_figures_of_just_the_aims_it_is_listed_with(name: str) -> None:
+    parts = [name, *(part for part in PARTS if part.startswith(f"{name}_"))]
+    told = set().union(*(_aims_told_in(part) for part in parts))
+    assert told == {aim.key for aim in AIMS if name in aim.sections}
+
+
 def test_the_report_has_a_place_for_every_benchmark_measured_or_not() -> None:
     text = page([a_section("truth", a_finding("T1"))])
     assert re.findall(r"(?m)^### (\w+)$", text) == list(NAMES)
@@ -185,9 +199,45 @@ def test_the_report_and_the_readme_say_what_the_stored_results_say() -> None:
     assert text == filled(text, readme_tables(sections)), "run `python -m bench report --render`"
 
 
+def test_the_readme_shows_every_group_of_figures_once() -> None:
+    assert sorted(marked(README.read_text(encoding="utf-8"))) == sorted(GROUPS)
+
+
 def test_stored_results_are_read_back_as_they_were(tmp_path) -> None:
     short = a_section("truth", a_finding("T1"), Table(title="t", columns=("a",), rows=(("1",),)), Remark(text="r"))
     long = short.model_copy(update={"form": "long"})
     store(short, tmp_path)
     store(long, tmp_path)
     assert in_order(stored(tmp_path)) == [short, long]
+
+
+def test_what_is_shown_on_the_terminal_is_what_the_report_gets(tmp_path, monkeypatch, capsys) -> None:
+    record = tmp_path / "record"
+    monkeypatch.setenv(RECORD_VARIABLE, str(record))
+    finding = a_finding("S1", met=False, what="a call")
+    show("Calls", ["call", "ms"], [["nova", 1.234], ["bare", 1]])
+    tell(finding)
+    left_out("no registry")
+    assert read_lines(record.read_text(encoding="utf-8")) == (
+        Table(title="Calls", columns=("call", "ms"), rows=(("nova", "1.23"), ("bare", "1"))),
+        finding,
+        LeftOut(reason="no registry"),
+    )
+    said = capsys.readouterr()
+    assert "S1 MISSED · a call: 1 ms, n = 7 (aim ≤ 2 ms)" in said.out
+    assert "not measured: no registry" in said.err
+
+
+def test_one_section_measured_anew_keeps_the_others(tmp_path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(
+        "# N\n<!-- report:truth -->\n<!-- /report -->\n<!-- report:tasks -->\n<!-- /report -->\n", "utf-8"
+    )
+    store(a_section("truth", a_finding("T1", what="first run")), tmp_path / "results")
+    store(a_section("tasks", a_finding("T7", what="plans")), tmp_path / "results")
+    store(a_section("truth", a_finding("T1", what="second run")), tmp_path / "results")
+    write_pages(tmp_path / "report.md", readme, tmp_path / "results")
+    for text in ((tmp_path / "report.md").read_text("utf-8"), readme.read_text("utf-8")):
+        assert "first run" not in text
+        assert "second run" in text
+        assert "plans" in text

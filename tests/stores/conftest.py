@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from bench.postgres import private_cluster
+from lending import Lender
 from sqlalchemy import create_engine
 
 from nova_mcp.storage.engine import Database
@@ -44,9 +45,16 @@ def sqlite_url(tmp_path, migrated_file):
     return f"sqlite:///{shutil.copy(migrated_file, tmp_path)}"
 
 
+@pytest.fixture(scope="session")
+def lender(postgres_cluster):
+    lender = Lender(postgres_cluster)
+    yield lender
+    lender.close()
+
+
 @pytest.fixture
-def postgres_url(postgres_cluster):
-    return postgres_cluster.fresh_database(template=postgres_cluster.migrated)
+def postgres_url(lender):
+    return lender.lend()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ COMMANDS: dict[str, str] = {
     "serve": "Serve MCP on stdin and stdout, or over HTTP; an MCP client starts this.",
     "setup": "Find or install a Chromium, add Nova to a client, try it out, and suggest a first prompt.",
     "doctor": "Check browser, store, ledger and data folder; exit code 1 when something essential is broken.",
-    "demo": "Play a short story on a practice site; exit code 0 only if every chapter did what it says.",
+    "demo": "Play a story over simulated days on a practice site; exit code 0 only if every chapter did what it says.",
     "login": "Open a window on the kept sandbox to log in to a site by hand; agents find the login there.",
     "dashboard": "Print a link that opens the dashboard of the running server, once and within a minute.",
     "watch": "Watch calls as they are recorded and answer what agents ask. Keys: s emergency stop, r resume, q quit.",

@@ -9,7 +9,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from nova_mcp.cli.demo_telling import Teller, compare
+from nova_mcp.cli.demo_telling import QUICK, STORY, Teller, compare
 from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note
 from nova_mcp.demo.playing import Played, play_quick, play_story
 from nova_mcp.demo.quick import Comparison
@@ -30,7 +30,7 @@ def demo(
         typer.Option("--data-dir", metavar="DIR", help="Keep what the story leaves in this folder, which must be new."),
     ] = None,
 ) -> None:
-    """Play a story over eight simulated days on a practice site; exit code 0 only if every chapter did what it says."""
+    """Play a story over simulated days on a practice site; exit code 0 only if every chapter did what it says."""
     if quick and (serve or data_dir is not None):
         fail("--quick leaves nothing behind", "leave --serve and --data-dir out", EXIT_CONFIGURATION)
     with _folder(data_dir) as folder:
@@ -59,11 +59,13 @@ def _story(folder: Path, *, headed: bool, serve: bool) -> bool:
         if serve:
             teller.open(server, folder)
             await server.ending.event.wait()
+        else:
+            teller.closing()
 
     async def play() -> Played | None:
         return await play_story(folder, teller, headed=headed, then=afterwards)
 
-    with teller.telling("Starting a practice site, a Nova server and a browser …"):
+    with teller.telling(STORY):
         played = anyio.run(play)
     if played is None:
         note("The story was ended before it was over.")
@@ -72,7 +74,7 @@ def _story(folder: Path, *, headed: bool, serve: bool) -> bool:
 
 def _quick(folder: Path, *, headed: bool) -> bool:
     teller = Teller()
-    with teller.telling("The same mishaps through a plain driver, then through Nova …"):
+    with teller.telling(QUICK):
         found: list[Comparison] = anyio.run(lambda: play_quick(folder, teller, headed=headed))
     compare(found)
     return bool(found) and all(one.as_expected for one in found)

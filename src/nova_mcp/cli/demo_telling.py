@@ -1,5 +1,6 @@
 """How the demo is shown: chapters as they happen with a line of progress on a terminal, plain lines elsewhere."""
 
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +13,30 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from nova_mcp.cli.dashboard import reachable
 from nova_mcp.cli.terminal import on_terminal, print_table, say, visible
+from nova_mcp.clock import SystemClock
+from nova_mcp.dashboard.desk import ROOT
+from nova_mcp.dashboard.tickets import issue
 from nova_mcp.demo.playing import Played
-from nova_mcp.demo.quick import Comparison
+from nova_mcp.demo.quick import Comparison, Side
 from nova_mcp.demo.serving import Serving
 from nova_mcp.demo.stage import Chapter
 from nova_mcp.demo.tally import figures
-from nova_mcp.server.auth import FILE_NAME as TOKENS
 
+STORY = (
+    "A shop, a wiki and a chat on this machine, a Nova server over HTTP, an MCP client and a Chromium: all real.",
+    "Only the days are simulated: the server's clock is moved. Below, Nova is what its answers said, and site is what",
+    "the site itself has counted. A chapter is ticked only if both are as they should be.",
+)
+QUICK = (
+    "The same three mishaps twice: through Playwright alone, as scripts drive a browser, and through Nova.",
+    "Each has a practice shop of its own, which counts what really arrives.",
+)
+FORCED = (
+    "click(force=True) is what scripts fall back on when a click seems stuck; clicking at coordinates does the same. "
+    "Without it Playwright waits for the layer to go, and gives up."
+)
 MARKS = {True: ("✓", "bold green"), False: ("✗", "bold red")}
 
 
@@ -33,13 +50,14 @@ class Teller:
         self._calls = 0
 
     @contextmanager
-    def telling(self, opening: str) -> Iterator[None]:
+    def telling(self, opening: Sequence[str]) -> Iterator[None]:
         """A line at the bottom says what is going on, where there is a bottom."""
+        for line in opening:
+            say(line)
         if self._console is None:
-            say(opening)
             yield
             return
-        with self._console.status(Text(opening)) as self._status:
+        with self._console.status(Text("Starting …", "dim")) as self._status:
             yield
         self._status = None
 
@@ -85,26 +103,43 @@ class Teller:
         print_table(("what it came to", "figure", "counted in"), rows)
         right, count = sum(chapter.as_expected for chapter in played.chapters), len(played.chapters)
         say(f"\n{right} of {count} chapters did what they say, in {self.seconds:.0f} s.")
+        for chapter in played.chapters:
+            if not chapter.as_expected:
+                say(f"✗ {chapter.title}")
+
+    def closing(self) -> None:
+        say("Look around in what it left: nova demo --serve. In half a minute: nova demo --quick.")
 
     def open(self, server: Serving, folder: Path) -> None:
-        say(f"\nThe dashboard: {server.root}/dashboard (the token is in {folder / TOKENS})")
-        say("Ctrl-C ends it.")
+        """Where to look around; the link is for one visitor within a minute, so it is told how to get another."""
+        ticket = issue(server.token, server.endpoint, SystemClock().now_ms(), secrets.token_hex(16))
+        say(f"\nThe dashboard, signed in: {reachable(server.endpoint)}{ROOT}/enter?ticket={ticket}")
+        say(f"Another such link: nova dashboard --data-dir {folder}")
+        say("Ctrl-C ends the server and removes what is not to be kept.")
 
 
 def compare(found: Sequence[Comparison]) -> None:
     """Both sides of every trial; on a terminal in columns."""
-    if not on_terminal():
+    say("")
+    if on_terminal():
+        table = Table(show_lines=True, header_style="bold")
+        table.add_column("", ratio=2)
+        table.add_column("plain driver", overflow="fold", ratio=3)
+        table.add_column("Nova", overflow="fold", ratio=3)
         for one in found:
-            say(f"\n{MARKS[one.as_expected][0]} {one.title}")
+            mark, style = MARKS[one.as_expected]
+            table.add_row(Text.assemble((f"{mark} ", style), (one.title, "bold")), _cell(one.plain), _cell(one.nova))
+        Console().print(table)
+    else:
+        for one in found:
+            say(f"{MARKS[one.as_expected][0]} {one.title}")
             for who, side in (("plain driver", one.plain), ("Nova", one.nova)):
-                say(f"    {who}: {visible(side.said)}")
-                say(f"    {'its site':>{len(who)}}: {visible(side.counted)}")
-        return
-    table = Table(show_lines=True, title_justify="left", header_style="bold")
-    for column in ("", "plain driver", "Nova"):
-        table.add_column(column, overflow="fold", ratio=None if not column else 1)
-    for one in found:
-        cells = [Text(f"{visible(side.said)}\n\nsite: {visible(side.counted)}") for side in (one.plain, one.nova)]
-        mark, style = MARKS[one.as_expected]
-        table.add_row(Text.assemble((f"{mark} ", style), (one.title, "bold")), *cells)
-    Console().print(table)
+                say(f"    {who:>12}  {visible(side.said)}")
+                say(f"    {'site':>12}  {visible(side.counted)}")
+    say(FORCED)
+    right = sum(one.as_expected for one in found)
+    say(f"\n{right} of {len(found)} went as told. The whole story, over eight days: nova demo")
+
+
+def _cell(side: Side) -> Text:
+    return Text.assemble(visible(side.said), "\n\n", ("site  ", "cyan"), (visible(side.counted), "dim"))

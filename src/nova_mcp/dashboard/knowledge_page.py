@@ -69,6 +69,7 @@ class ProgressView:
 class EntryRow:
     stable_id: str
     type: str
+    hint: bool
     lane: Lane
     guides: bool
     # A newer revision that has to earn its place.
@@ -87,6 +88,7 @@ class SiteView:
     trust: Trust
     categories: tuple[str, ...]
     levels: tuple[LevelShare, ...]
+    hints: int
     entries: tuple[EntryRow, ...]
     decisions: tuple[LearningEvent, ...]
 
@@ -131,7 +133,8 @@ def site(conn: Connection, scope: ScopeName, now_ms: int) -> SiteView | None:
         for one, in_review in ((entry.current, False), (entry.pending, True))
         if one is not None
     ]
-    lanes = [one.lane for one in rows if not one.in_review]
+    # As the list of sites counts them: hints guide reading, and stand beside.
+    lanes = [row.lane for row in rows if not row.in_review and not row.hint]
     names: tuple[Lane, ...] = ("active", "shadow", "candidate", "retired")
     since_ms = max(0, now_ms - DECISION_DAYS * DAY_MS)
     return SiteView(
@@ -139,6 +142,7 @@ def site(conn: Connection, scope: ScopeName, now_ms: int) -> SiteView | None:
         trust=found.trust,
         categories=categories_of(found.about),
         levels=level_shares(tuple((lane, lanes.count(lane)) for lane in names)),
+        hints=sum(row.hint for row in rows),
         entries=tuple(rows),
         decisions=tuple(event_store.events(conn, scope, since_ms, DECISIONS)),
     )
@@ -149,6 +153,7 @@ def entry_row(one: KnownRevision, now_ms: int, *, in_review: bool = False) -> En
     return EntryRow(
         stable_id=one.shelved.stable_id,
         type=kind_of(kept),
+        hint=isinstance(kept, DomainHint),
         lane=lane_of(kept.level, deprecated=kept.deprecated),
         guides=kept.may_guide and not in_review,
         in_review=in_review,

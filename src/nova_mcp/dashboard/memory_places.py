@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from nova_mcp.dashboard import entry_page, facts_page, knowledge_page, notes_page
 from nova_mcp.dashboard.desk import Entry, Place, View, Visit, missing
 from nova_mcp.dashboard.facts_page import FactsAsked
+from nova_mcp.dashboard.words import plain
 from nova_mcp.knowledge.model import Problem
 from nova_mcp.knowledge.scopes import scope_of
 
@@ -52,7 +53,7 @@ async def entry(visit: Visit) -> View:
     found = await visit.desk.read(entry_page.entry, scope, stable_id, visit.desk.now_ms())
     if found is None:
         return missing(f"{scope} has no entry of that name.")
-    return View("entry.html", {"title": stable_id, "page": found})
+    return View("entry.html", {"title": plain(stable_id), "page": found})
 
 
 # -- facts
@@ -77,7 +78,7 @@ async def fact(visit: Visit) -> View:
     found = await visit.desk.read(facts_page.fact, *asked, visit.desk.now_ms())
     if found is None:
         return missing("Nobody has held such a fact true.")
-    return View("fact.html", {"title": asked[2], "page": found})
+    return View("fact.html", {"title": plain(asked[2]), "page": found})
 
 
 # -- notes

@@ -10,24 +10,23 @@ from nova_mcp.journal import candidate_store
 from nova_mcp.journal.candidates import Candidate, Strength, evidence_score, strength
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.codec import decoded
-from nova_mcp.knowledge.model import ACTIVE, ScopeName
+from nova_mcp.knowledge.model import ScopeName
+from nova_mcp.knowledge.tables import WAITING as WAITING_ROWS
 from nova_mcp.knowledge.tables import knowledge_entry
 from nova_mcp.promotion import event_store, semantic_store
 from nova_mcp.promotion.generator import suggestions
 from nova_mcp.promotion.model import DAY_MS, LearningEvent, Opportunity
 from nova_mcp.promotion.overview import KnownRevision, progress
 from nova_mcp.promotion.semantic import REASONS, WHY_NOT_AUTOMATIC, SemanticOpportunity, site_of
+from nova_mcp.promotion.tables import OPEN_QUESTION
 from nova_mcp.promotion.tables import semantic_opportunity as held
 
 WAITING: Final = 25
-# Rows looked at for one page: entries that guide lie among those that do not, and no index tells them apart.
-LOOKED_AT: Final = 3_000
 QUESTIONS: Final = 25
 PATTERNS: Final = 8
 CLAIMS: Final = 25
 DECISIONS: Final = 15
 DECISION_DAYS: Final = 30
-_OPEN: Final = frozenset({"prompted", "warned", "deferred"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +83,10 @@ def review(conn: Connection, principal: str, before: int | None, now_ms: int) ->
 
 def waiting(conn: Connection, before: int | None, now_ms: int) -> Waiting:
     c = knowledge_entry.c
-    rows = select(c.entry_id, c.level, c.slot, c.deprecated_reason).order_by(c.entry_id.desc()).limit(LOOKED_AT)
-    looked = conn.execute(rows if before is None else rows.where(c.entry_id < before)).all()
-    found = [row.entry_id for row in looked if row.deprecated_reason is None and _waits(row.level, row.slot)]
+    rows = select(c.entry_id).where(WAITING_ROWS).order_by(c.entry_id.desc()).limit(WAITING + 1)
+    found = conn.execute(rows if before is None else rows.where(c.entry_id < before)).scalars().all()
     shown = found[:WAITING]
-    if len(found) > WAITING:
-        following = shown[-1]
-    else:
-        following = looked[-1].entry_id if len(looked) == LOOKED_AT else None
-    kept = {one.entry_id: one for one in store.by_ids(conn, shown)}
-    entries = [kept[number] for number in shown if number in kept]
+    entries = sorted(store.by_ids(conn, shown), key=lambda one: -one.entry_id)
     return Waiting(
         tuple(
             WaitingEntry(
@@ -102,19 +95,15 @@ def waiting(conn: Connection, before: int | None, now_ms: int) -> Waiting:
             )
             for one in entries
         ),
-        following,
+        shown[-1] if len(found) > WAITING else None,
     )
-
-
-def _waits(level: int, slot: str) -> bool:
-    return level < ACTIVE or slot == "pending"
 
 
 def questions(conn: Connection, principal: str) -> tuple[Question, ...]:
     """What the principal's agents were asked and have not answered; others' questions are theirs to answer."""
     rows = conn.execute(
-        select(held.c.body, held.c.state)
-        .where(held.c.principal == principal, held.c.state.in_(sorted(_OPEN)))
+        select(held.c.body)
+        .where(held.c.principal == principal, OPEN_QUESTION)
         .order_by(held.c.updated_at_ms.desc())
         .limit(QUESTIONS)
     )

@@ -6,6 +6,7 @@ from nova_mcp.dashboard import goals_page, run_page, tasks_page
 from nova_mcp.dashboard.desk import Entry, Place, View, Visit, missing
 from nova_mcp.dashboard.memory_places import address, text
 from nova_mcp.dashboard.run_page import FILTERS, RunAsked
+from nova_mcp.dashboard.words import plain
 
 _LARGEST: Final = 2**53
 
@@ -29,7 +30,7 @@ async def goal(visit: Visit) -> View:
     found = await visit.desk.read(goals_page.goal, visit.session.principal, goal_id, visit.desk.now_ms())
     if found is None:
         return missing("There is no such goal.")
-    return View("goal.html", {"title": found.row.goal.summary, "page": found})
+    return View("goal.html", {"title": plain(found.row.goal.summary), "page": found})
 
 
 # -- tasks
@@ -51,7 +52,7 @@ async def run(visit: Visit) -> View:
         return missing("There is no such run.")
     path = f"/tasks/runs/{found.run.instance_id}"
     following = None if found.next_after is None else address(path, units=chosen, after=found.next_after) + "#units"
-    values = {"title": found.run.content.display_name, "page": found, "following": following, "filters": FILTERS}
+    values = {"title": plain(found.run.content.display_name), "page": found, "following": following, "filters": FILTERS}
     return View("run.html", values)
 
 
@@ -59,7 +60,7 @@ async def profile(visit: Visit) -> View:
     found = await visit.desk.read(tasks_page.profile, text(visit, "principal"), text(visit, "id"), visit.desk.now_ms())
     if found is None:
         return missing("There is no such task profile.")
-    return View("profile.html", {"title": found.owned.profile.content.display_name, "page": found})
+    return View("profile.html", {"title": plain(found.owned.profile.content.display_name), "page": found})
 
 
 PLACES = (

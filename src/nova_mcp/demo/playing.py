@@ -7,7 +7,6 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from nova_mcp.clock import SystemClock
 from nova_mcp.demo.chat_chapters import SECRETS_FILE
 from nova_mcp.demo.quick import Comparison, side_by_side, through_nova, through_the_driver
 from nova_mcp.demo.serving import Serving, connected, serving, story_settings
@@ -92,11 +91,11 @@ def _looked_over(stage: Stage, folder: Path) -> Played:
 
 async def play_quick(folder: Path, listener: Listener, *, headed: bool = False) -> list[Comparison]:
     """The same mishaps for a plain driver and for Nova, each on a site of its own."""
-    settings = story_settings(folder, headed=headed)
+    settings, clock = story_settings(folder, headed=headed), StoryClock(1)
     # The server gets ready while the driver is at work.
     with practice_site() as ours, practice_site() as theirs:
-        async with serving(settings, SystemClock()) as server:
+        async with serving(settings, clock) as server:
             plain = await through_the_driver(settings.browser, theirs)
             async with connected(server) as client:
-                nova = await through_nova(Agent("ada", client, listener.call), ours)
+                nova = await through_nova(Agent("ada", client, listener.call), ours, clock)
     return side_by_side(plain, nova)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from playwright.async_api import Error, Page
 
 from nova_mcp.demo.plain_driver import plain_page
-from nova_mcp.demo.shop_chapters import ORDER
+from nova_mcp.demo.shop_chapters import ORDER, repeat_the_order
 from nova_mcp.demo.site import PracticeSite
 from nova_mcp.demo.stage import Agent
+from nova_mcp.demo.story_clock import StoryClock
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.words import some
 
@@ -30,7 +31,7 @@ class Trial:
 
     title: str
     plain: Callable[[Page, PracticeSite], Awaitable[Side]]
-    nova: Callable[[Agent, PracticeSite], Awaitable[Side]]
+    nova: Callable[[Agent, PracticeSite, StoryClock], Awaitable[Side]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,12 @@ async def _plain_click(page: Page, site: PracticeSite) -> Side:
     await page.goto(site.url("shop", "/offer"))
     async with page.expect_response("**/api/**", timeout=PATIENCE_MS):
         await page.click("#add", force=True)
-    return _clicked("click(force=True): no error", _clicks(site), right=_clicks(site) == (0, 1))
+    return _clicked(
+        "success: click(force=True) returned without an error", _clicks(site), right=_clicks(site) == (0, 1)
+    )
 
 
-async def _nova_click(agent: Agent, site: PracticeSite) -> Side:
+async def _nova_click(agent: Agent, site: PracticeSite, clock: StoryClock) -> Side:
     await agent.visit(site.url("shop", "/offer"))
     told = await agent.call("click_selector", selector="#add", timeoutMs=500)
     right = told.reason == "action.obstructed" and _clicks(site) == (0, 0)
@@ -83,14 +86,14 @@ async def _plain_save(page: Page, site: PracticeSite) -> Side:
     async with page.expect_response("**/api/profile", timeout=PATIENCE_MS):
         await page.click("#save")
     shown = await page.inner_text("#note")
-    return _saved(f'click: no error; the page says "{shown}"', site, right=shown == "Profile saved.")
+    return _saved(f'success: click() returned, and the page says "{shown}"', site, right=shown == "Profile saved.")
 
 
-async def _nova_save(agent: Agent, site: PracticeSite) -> Side:
+async def _nova_save(agent: Agent, site: PracticeSite, clock: StoryClock) -> Side:
     await agent.visit(site.url("shop", "/profile"))
     told = await agent.call("guarded_submit_form")
     status = (told.body.get("guardedCommit") or {}).get("verificationStatus")
-    return _saved(told.first_line, site, right=status == "verified_fail")
+    return _saved(told.without_advice, site, right=status == "verified_fail")
 
 
 # -- an order, twice
@@ -104,16 +107,18 @@ def _ordered(said: str, site: PracticeSite, wanted: int) -> Side:
 async def _plain_order(page: Page, site: PracticeSite) -> Side:
     for _ in range(2):
         await page.goto(site.url("shop", "/checkout"))
+        await page.fill("#name", "Ada")
         await page.click("#order")
         await page.wait_for_selector("text=Order received", timeout=PATIENCE_MS)
-    return _ordered("click, click: no error", site, 2)
+    return _ordered("success, twice: both times click() returned and the page thanked for the order", site, 2)
 
 
-async def _nova_order(agent: Agent, site: PracticeSite) -> Side:
+async def _nova_order(agent: Agent, site: PracticeSite, clock: StoryClock) -> Side:
     await agent.visit(site.url("shop", "/checkout"))
+    await agent.call("type_selector", selector="#name", text="Ada")
     first = await agent.call("click_selector", **ORDER)
-    await agent.call("navigate", url=site.url("shop", "/checkout"))
-    again = await agent.call("click_selector", **ORDER)
+    with clock.held():
+        again = await repeat_the_order(agent, site)
     side = _ordered(f"first {first.body.get('verifyState')}, then {again.because}", site, 1)
     right = first.body.get("verifyState") == "verified" and again.reason == "guarded_commit.duplicate_suspected"
     return Side(side.said, side.counted, side.as_expected and right)
@@ -137,8 +142,8 @@ async def through_the_driver(settings: BrowserSettings, site: PracticeSite) -> l
     return sides
 
 
-async def through_nova(agent: Agent, site: PracticeSite) -> list[Side]:
-    return [await trial.nova(agent, site) for trial in TRIALS]
+async def through_nova(agent: Agent, site: PracticeSite, clock: StoryClock) -> list[Side]:
+    return [await trial.nova(agent, site, clock) for trial in TRIALS]
 
 
 def side_by_side(plain: list[Side], nova: list[Side]) -> list[Comparison]:

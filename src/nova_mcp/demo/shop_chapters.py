@@ -4,6 +4,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
+from nova_mcp.demo.site import PracticeSite
 from nova_mcp.demo.stage import Agent, Stage, Told
 from nova_mcp.words import some
 
@@ -82,13 +83,19 @@ async def order(stage: Stage) -> None:
     done = await ada.call("click_selector", **ORDER)
     right = done.verified and stage.site.state.orders == 1
     stage.tell("The same order, with its proof named", done.first_line, _orders(stage), expected=right)
+    with stage.clock.held():
+        again = await repeat_the_order(ada, stage.site)
+    right = again.reason == "guarded_commit.duplicate_suspected" and stage.site.state.orders == 1
+    stage.tell("The agent orders again at once, without a look", again.because, _orders(stage), expected=right)
     await _receipt(stage, ada, done)
     await _goal_reached(stage, ada, str((goal or {}).get("goalId")))
-    await ada.visit(stage.site.url("shop", "/checkout"))
-    await ada.call("type_selector", selector="#name", text="Ada")
-    again = await ada.call("click_selector", **ORDER)
-    right = again.reason == "guarded_commit.duplicate_suspected" and stage.site.state.orders == 1
-    stage.tell("The agent forgets, and orders again", again.because, _orders(stage), expected=right)
+
+
+async def repeat_the_order(agent: Agent, site: PracticeSite) -> Told:
+    """The same form with the same words in it."""
+    await agent.call("navigate", url=site.url("shop", "/checkout"))
+    await agent.call("type_selector", selector="#name", text="Ada")
+    return await agent.call("click_selector", **ORDER)
 
 
 async def _receipt(stage: Stage, ada: Agent, done: Told) -> None:
@@ -122,4 +129,4 @@ async def lying_page(stage: Stage) -> None:
     tries = _count(stage, "/api/profile")
     counted = f'{some(tries, "attempt")}, refused with 500, while the page says "Profile saved."'
     title = "A page says it worked when it did not"
-    stage.tell(title, saved.first_line, counted, expected=right and tries == 1)
+    stage.tell(title, saved.without_advice, counted, expected=right and tries == 1)

@@ -46,6 +46,11 @@ class Told:
         return self.text.partition("\n")[0]
 
     @property
+    def without_advice(self) -> str:
+        """What happened, without what to do about it."""
+        return self.first_line.partition(" · do_not_retry")[0]
+
+    @property
     def flat(self) -> str:
         """All of it in one line."""
         return " · ".join(line.strip() for line in self.text.splitlines() if line.strip())

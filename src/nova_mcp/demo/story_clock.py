@@ -1,5 +1,7 @@
 """The story's clock: the machine's, put back by some days, so that the last day of the story is today."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from nova_mcp.clock import SystemClock
@@ -14,9 +16,19 @@ class StoryClock(SystemClock):
     def __init__(self, days: int) -> None:
         self._days = days
         self._behind_ms = (days - 1) * DAY_MS
+        self._held_ms: int | None = None
 
     def now_ms(self) -> int:
-        return super().now_ms() - self._behind_ms
+        return super().now_ms() - self._behind_ms if self._held_ms is None else self._held_ms
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One moment, however slow the machine is; what has to happen at once happens at once."""
+        self._held_ms = self.now_ms()
+        try:
+            yield
+        finally:
+            self._held_ms = None
 
     def move_to(self, day: int, hours: int = 0) -> None:
         """The given day of the story, so many hours after the time of day at which it began."""

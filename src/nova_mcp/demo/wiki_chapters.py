@@ -163,9 +163,11 @@ class WikiTale:
         right = refused.reason == "pks.element_changed" and not refused.touched and _archived(stage) == 0
         counted = f'"Archive this wiki" (now #departments) was pressed {some(_archived(stage), "time")}'
         stage.tell("The learned button now archives the wiki", refused.because, counted, expected=right)
-        level = await self._level(stage, ada)
-        told = f"active → {level}, by the first hard evidence against it"
-        stage.tell("Drift: the trust is gone at once", told, expected=level == "shadow")
+        why = await ada.call("explain", scope=stage.site.scope("wiki"), stableId=self.id)
+        right = (why.body.get("phenomenon") or {}).get("level") == 1
+        stage.tell(
+            "Drift: it was active, and the trust is gone at once", why.first_line.partition(": ")[2], expected=right
+        )
 
     async def repaired(self, stage: Stage) -> None:
         """The repair is a suggestion; patched in, it has to prove itself like anything new."""

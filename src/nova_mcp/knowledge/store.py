@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, literal_column, select, update
 from sqlalchemy import text as sql
 
 from nova_mcp.browser.elements import normalize_selector
@@ -169,7 +169,9 @@ def by_ids(conn: Connection, entry_ids: Iterable[int], *, lock: bool = False) ->
 
 def in_trouble(conn: Connection, level: int, most: int) -> list[Shelved]:
     """Entries of all scopes with that much trouble, those first that have been left alone the longest."""
-    found = select(knowledge_entry).where(knowledge_entry.c.trouble == level, knowledge_entry.c.slot == "current")
+    # Said twice, because a bound number alone does not tell SQLite that the index of troubled entries holds them all.
+    troubled = (knowledge_entry.c.trouble == level, knowledge_entry.c.trouble > literal_column("0"))
+    found = select(knowledge_entry).where(*troubled, knowledge_entry.c.slot == "current")
     rows = conn.execute(found.order_by(knowledge_entry.c.updated_at_ms).limit(most)).mappings()
     return [_shelved(row) for row in rows]
 

@@ -1,6 +1,8 @@
 """The tables of knowledge: scopes, entries with the selectors that lead to them, what surrounded them, platforms."""
 
-from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text, literal_column
+from typing import Final
+
+from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, Table, Text, and_, literal_column
 
 from nova_mcp.storage.schema import metadata
 
@@ -58,6 +60,9 @@ Index(
     sqlite_where=knowledge_entry.c.trouble > literal_column("0"),
     postgresql_where=knowledge_entry.c.trouble > literal_column("0"),
 )
+# Entries that do not guide yet; a newer revision in review is one of them until it does.
+WAITING: Final = and_(knowledge_entry.c.level < literal_column("2"), knowledge_entry.c.deprecated_reason.is_(None))
+Index("ix_knowledge_entry_waiting", knowledge_entry.c.entry_id, sqlite_where=WAITING, postgresql_where=WAITING)
 
 knowledge_selector = Table(
     "knowledge_selector",

@@ -1,6 +1,8 @@
 """The tables of promotion: what happened to entries, what was decided, what recurs, and what agents were asked."""
 
-from sqlalchemy import BigInteger, Column, Float, Index, Integer, Table, Text
+from typing import Final
+
+from sqlalchemy import BigInteger, Column, Float, Index, Integer, Table, Text, literal_column
 
 from nova_mcp.knowledge.tables import Serial
 from nova_mcp.storage.schema import metadata
@@ -93,6 +95,17 @@ semantic_opportunity = Table(
     Index(None, "principal", "origin"),
     Index(None, "updated_at_ms"),
     sqlite_with_rowid=False,
+)
+
+OPEN_QUESTION: Final = semantic_opportunity.c.state.in_(
+    [literal_column("'prompted'"), literal_column("'warned'"), literal_column("'deferred'")]
+)
+Index(
+    "ix_semantic_opportunity_open",
+    semantic_opportunity.c.principal,
+    semantic_opportunity.c.updated_at_ms,
+    sqlite_where=OPEN_QUESTION,
+    postgresql_where=OPEN_QUESTION,
 )
 
 # What revalidation has spent, and which calls have already backed a report.

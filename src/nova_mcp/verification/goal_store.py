@@ -78,6 +78,7 @@ goal = Table(
     Column("ended_at_ms", BigInteger),
     Column("event_count", BigInteger, nullable=False),
     Index(None, "principal", "target_id", "created_at_ms"),
+    Index(None, "principal", "created_at_ms"),
 )
 
 goal_step = Table(

@@ -1,0 +1,81 @@
+"""Calls by their place in a server's chain, and whether a record fits into it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, select
+
+from nova_mcp.observation.rules import body_hash, canonical_body, genesis_hash, link_hash
+from nova_mcp.observation.store import StoredCall, ledger_body, ledger_link, stored_call
+
+ChainVerdict = Literal["fits", "broken", "erased"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Where a record stands in its server's chain, whether it fits there, and which calls stand beside it."""
+
+    server_id: str
+    server_seq: int
+    body_hash: str
+    hash: str
+    verdict: ChainVerdict
+    words: str
+    previous: str | None
+    following: str | None
+
+
+def in_chain(conn: Connection, server_id: str, seqs: Collection[int]) -> list[StoredCall]:
+    """The calls with these numbers, in their order; erased ones have no body to show and are left out.
+
+    Asked server by server: of pairs, SQLite would make no search by key.
+    """
+    body, link = ledger_body.c, ledger_link.c
+    rows = conn.execute(
+        select(ledger_link, body.body)
+        .join_from(ledger_link, ledger_body, (body.server_id == link.server_id) & (body.server_seq == link.server_seq))
+        .where(link.server_id == server_id, link.server_seq.in_(seqs))
+        .order_by(link.server_seq)
+    )
+    return [stored_call(row) for row in rows]
+
+
+def chain_of(conn: Connection, call: StoredCall) -> Chain:
+    """Recomputed on the spot: the body's hash, and the link from the record before."""
+    link = call.link
+    beside = {
+        row.server_seq: (row.call_id, row.hash)
+        for row in conn.execute(
+            select(ledger_link.c.server_seq, ledger_link.c.call_id, ledger_link.c.hash).where(
+                ledger_link.c.server_id == link.server_id,
+                ledger_link.c.server_seq.in_((link.server_seq - 1, link.server_seq + 1)),
+            )
+        )
+    }
+    previous, following = beside.get(link.server_seq - 1), beside.get(link.server_seq + 1)
+    before = genesis_hash(link.server_id) if link.server_seq == 1 else None if previous is None else previous[1]
+    verdict, words = _fits(call, before)
+    return Chain(
+        server_id=link.server_id,
+        server_seq=link.server_seq,
+        body_hash=link.body_hash.hex(),
+        hash=link.hash.hex(),
+        verdict=verdict,
+        words=words,
+        previous=None if previous is None else previous[0],
+        following=None if following is None else following[0],
+    )
+
+
+def _fits(call: StoredCall, before: bytes | None) -> tuple[ChainVerdict, str]:
+    link = call.link
+    if before is None:
+        return "broken", "The record before this one is missing."
+    if link_hash(before, link.server_seq, link.body_hash) != link.hash:
+        return "broken", "The link to the record before does not fit."
+    if call.record is None:
+        return "erased", "The body was erased by retention; its hash still fits into the chain."
+    if body_hash(canonical_body(call.record)) != link.body_hash:
+        return "broken", "The body is not the one that was recorded."
+    return "fits", "The body's hash and the link to the record before it fit."

@@ -1,0 +1,89 @@
+"""What the pages on memory and work read, on PostgreSQL as on SQLite."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import memory_kit
+import pytest
+from bench.postgres import private_cluster
+from dashboard_kit import NOW, Stand
+
+from nova_mcp.dashboard import (
+    entry_page,
+    facts_page,
+    goals_page,
+    knowledge_page,
+    notes_page,
+    review_page,
+    reviewing,
+    run_page,
+    tasks_page,
+)
+from nova_mcp.dashboard.facts_page import FactsAsked
+from nova_mcp.knowledge.model import ScopeName
+from nova_mcp.promotion import steps_store
+from nova_mcp.storage.engine import Database
+
+pytestmark = pytest.mark.postgres
+
+SHOP = ScopeName("shop.test")
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Database]:
+    with private_cluster() as cluster, Database.open(cluster.fresh_database(template=cluster.migrated)) as db:
+        yield db
+
+
+def views(db: Database, run: str) -> dict[str, Any]:
+    """Every view, with nothing in it that depends on which store made up a number."""
+    read = db.read_sync
+    waiting = read(review_page.review, "local", None, NOW)
+    return {
+        "sites": read(knowledge_page.sites, "", "", NOW),
+        "sites by name": read(knowledge_page.sites, "wiki", "shop.test", NOW),
+        "site": read(knowledge_page.site, SHOP, NOW),
+        "entry": read(entry_page.entry, SHOP, "newsletter", NOW),
+        "preview": read(reviewing.preview, SHOP, "cart-drawer", NOW),
+        "waiting": waiting.waiting.entries,
+        "questions": waiting.questions,
+        "patterns": waiting.patterns,
+        "claims": [(one.candidate.claim, one.score, one.strength) for one in waiting.claims],
+        "decisions": waiting.decisions,
+        "facts": read(facts_page.facts, FactsAsked()).groups,
+        "facts further on": read(facts_page.facts, FactsAsked(after=("tab_1", "chat.test", "auth.logged_in"))).facts,
+        "facts of ended tabs": read(facts_page.facts, FactsAsked(service_key="wiki.test", closed=True)).facts,
+        "fact": [one.value for one in known(read(facts_page.fact, "tab_1", "chat.test", "chat.model", NOW)).versions],
+        "goals": read(goals_page.goals, "local", NOW),
+        "goal": read(goals_page.goal, "local", "goal_lamp", NOW),
+        "tasks": [(one.run.principal, one.tally) for one in read(tasks_page.tasks, None, NOW, ended=True).runs],
+        "profile": read(tasks_page.profile, "local", "shop-audit", NOW),
+        "run": shown(read(run_page.run, run_page.RunAsked(run), "block")),
+        "uncovered": len(known(read(run_page.run, run_page.RunAsked(run, "uncovered", 10), "block")).units),
+        "notes": [
+            [one.value for one in read(notes_page.notes, "domain", "", NOW).sites],
+            [one.content for one in read(notes_page.notes, "operator", "", NOW).rules],
+            [one.row.content for one in read(notes_page.notes, "memory", "", NOW).memories],
+        ],
+        "steps": len(read(steps_store.latest, 1, 500)),
+    }
+
+
+def known(found: Any) -> Any:
+    assert found is not None
+    return found
+
+
+def shown(found: Any) -> Any:
+    view = known(found)
+    return view.proof, view.reasons, view.checks, view.map, view.units, view.findings, len(view.events)
+
+
+def test_both_stores_show_the_same(desk: Stand, postgres: Database):
+    ours = views(desk.db, memory_kit.everything(desk.db))
+    theirs = views(postgres, memory_kit.everything(postgres))
+    assert ours.keys() == theirs.keys()
+    for name, view in ours.items():
+        assert view == theirs[name], name
+    assert len(ours["waiting"]) == 5
+    assert len(ours["facts further on"]) == 2
