@@ -41,8 +41,12 @@ def news(conn: Connection, after: Positions | None, now_ms: int) -> News:
         start = max(after.get(server_id, 0), head - KEPT)
         if head > start:
             found += in_chain(conn, server_id, range(start + 1, head + 1))
-    found.sort(key=lambda call: (0 if call.record is None else call.record.started_at_ms, call.link.server_seq))
+    found.sort(key=_moment)
     return News(tuple(found[-KEPT:]), {**after, **heads})
+
+
+def _moment(call: StoredCall) -> tuple[int, str, int]:
+    return (0 if call.record is None else call.record.started_at_ms, call.link.server_id, call.link.server_seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ def under_way(conn: Connection) -> tuple[UnderWay, ...]:
     rows = conn.execute(
         select(intent.c.call_id, intent.c.at_ms, body.c.tool_name, body.c.agent_id, body.c.host)
         .join(body, (body.c.server_id == intent.c.server_id) & (body.c.server_seq == intent.c.server_seq))
-        .order_by(intent.c.at_ms.desc())
+        .order_by(intent.c.at_ms.desc(), intent.c.call_id)
         .limit(UNDER_WAY)
     )
     return tuple(
@@ -135,7 +139,10 @@ def under_way(conn: Connection) -> tuple[UnderWay, ...]:
 def running(conn: Connection, now_ms: int) -> tuple[Running, ...]:
     table = ledger_server.c
     rows = conn.execute(
-        select(ledger_server).where(table.ended_at_ms.is_(None)).order_by(table.last_seen_ms.desc()).limit(SERVERS)
+        select(ledger_server)
+        .where(table.ended_at_ms.is_(None))
+        .order_by(table.last_seen_ms.desc(), table.server_id)
+        .limit(SERVERS)
     )
     return tuple(
         Running(
