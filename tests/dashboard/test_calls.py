@@ -246,3 +246,14 @@ async def test_a_receipt_leads_to_its_act(desk: Stand):
         page = await visitor.page("/receipts")
         assert (f"/calls/{INTENT}" in page, "button “Pay”" in page, "verified" in page) == (True, True, True)
         assert "No act here" in await visitor.page("/receipts?verdict=verified_fail")
+
+
+@pytest.mark.parametrize(
+    ("verification", "word"),
+    [("verified", "verified"), ("likely", "likely"), ("uncertain", "uncertain"), ("failed", "disproved")],
+)
+async def test_every_verdict_of_an_action_has_its_word(desk: Stand, verification: str, word: str):
+    desk.add(a_call("one", outcome=CallOutcome("failed", action_dispatched=True, verification=verification)))
+    async with desk.operator() as visitor:
+        page = await visitor.page("/calls/one")
+    assert re.search(rf'class="badge \w+">{word}</span>', page)
