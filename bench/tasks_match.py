@@ -33,7 +33,7 @@ from nova_mcp.tasks.profile_rules import Change, created_profile
 from nova_mcp.tasks.tables import task_profile
 
 Half = Literal["tuned", "held_out"]
-Row = tuple[str, str, int, str, str | None]
+Row = tuple[str, str, int, str, str | None, int]
 
 DATA = Path(__file__).parent / "data" / "tasks"
 HALVES: tuple[Half, ...] = ("tuned", "held_out")
@@ -208,7 +208,7 @@ def _grow(db: Database, maker: Maker, start: int, end: int) -> None:
         new = [created_profile(f"p{number:06}", maker.content(number), Change(), number + 1) for number in numbers]
         rows = [profile_store._to_row("local", one) for one in new]
         terms = [
-            ("local", term, one.created_at_ms, one.profile_id, entry.site)
+            ("local", term, one.created_at_ms, one.profile_id, entry.site, entry.terms[term])
             for one in new
             for entry in [profile_store._entry(one, MULTI_TENANT_DOMAINS)]
             for term in sorted(entry.terms)
@@ -220,14 +220,14 @@ def _grow(db: Database, maker: Maker, start: int, end: int) -> None:
 
 def _load(conn: Connection, rows: list[dict[str, Any]], terms: list[Row], counted: list[tuple[str, int]]) -> None:
     conn.execute(insert(task_profile), rows)
-    columns = "principal, term, created_at_ms, profile_id, site"
+    columns = "principal, term, created_at_ms, profile_id, site, credit"
     cursor = conn.connection.cursor()
     if conn.dialect.name == "postgresql":
         with cursor.copy(f"COPY task_profile_term ({columns}) FROM STDIN") as copy:
             for row in terms:
                 copy.write_row(row)
     else:
-        cursor.executemany(f"INSERT INTO task_profile_term ({columns}) VALUES (?, ?, ?, ?, ?)", terms)
+        cursor.executemany(f"INSERT INTO task_profile_term ({columns}) VALUES (?, ?, ?, ?, ?, ?)", terms)
     more = text(
         "INSERT INTO task_term (principal, term, profiles) VALUES ('local', :term, :found) "
         "ON CONFLICT (principal, term) DO UPDATE SET profiles = task_term.profiles + excluded.profiles"

@@ -147,6 +147,7 @@ DURING: dict[str, dict[str, Any]] = {
     "capture_screenshot": {},
     "choose_option": {"selector": "#size", "text": "x"},
     "click_selector": {"selector": "#go"},
+    "coverage_scan": {"scanId": "nova_full_page_text_v1"},
     "dismiss_blockers": {},
     "extract_table": {},
     "file_upload": {"selector": "#file", "paths": ["a.txt"]},
@@ -182,7 +183,9 @@ KNOWN = {
 # These ask no page: they read the book of tabs, what is remembered, a person, or are switched off.
 WITHOUT_A_PAGE = {
     "ask_human",
+    "domain_note_ack",
     "eval",
+    "get_instructions",
     "goal_register",
     "memory_add_candidate",
     "ok_facts",

@@ -96,6 +96,25 @@ def test_the_quick_demo_has_nothing_to_serve_or_keep(flag: tuple[str, ...]) -> N
     assert nova("demo", "--quick", *flag).exit_code == 2
 
 
+def test_without_a_browser_the_story_says_so_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NOVA_BROWSER", str(tmp_path / "nowhere"))
+    done = nova_process("demo")
+    assert done.returncode == 1
+    assert done.stdout.count("browser.launch_failed") == 1
+    assert "0 of 1 chapters" in done.stdout
+    assert "Day" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_without_a_browser_neither_side_of_the_comparison_went_as_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NOVA_BROWSER", str(tmp_path / "nowhere"))
+    done = nova_process("demo", "--quick")
+    assert done.returncode == 1
+    assert done.stdout.count("broke off") == 2 * len(TRIALS)
+
+
 @pytest.mark.browser
 def test_the_quick_demo_shows_both_sides() -> None:
     done = nova_process("demo", "--quick")
@@ -115,7 +134,7 @@ def test_the_story_goes_as_it_should_and_leaves_its_evidence(tmp_path: Path) -> 
     assert "✗" not in done.stdout
     assert (days := re.findall(r"^Day (\d)", done.stdout, re.MULTILINE)) == sorted(days)
     assert len(days) == 8
-    (told,) = re.findall(r"calls recorded, of which refused\t(\d+), \d+\tledger", done.stdout)
+    (told,) = re.findall(r"calls recorded, of which stopped before they ran\t(\d+), \d+\tledger", done.stdout)
     listed = nova("events", "--json", "--limit", 5000, "--data-dir", kept)
     assert len([line for line in listed.stdout.splitlines() if '"kind":"call"' in line]) == int(told)
     assert nova("ledger", "verify", "--data-dir", kept).exit_code == 0

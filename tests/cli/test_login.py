@@ -112,6 +112,8 @@ def test_without_a_terminal_the_window_decides(tmp_path: Path, site: str, monkey
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
 
     async def person(window: LoginWindow) -> None:
+        # Nobody closes a window before it shows anything; a page closed in mid-arrival once stayed open.
+        await window.page.wait_for_load_state()
         await window.page.close()
         await at_the_terminal(window)
 

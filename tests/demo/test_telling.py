@@ -15,7 +15,7 @@ from nova_mcp.demo.wiki_chapters import WikiTale
 
 
 class Silent:
-    def day(self, number: int, date: str, title: str) -> None:
+    def heading(self, text: str) -> None:
         return
 
     def call(self, agent: str, tool: str) -> None:

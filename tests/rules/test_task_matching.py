@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from nova_mcp.tasks.confidence import DAY_MS, Standing, effective_confidence, recency_factor
 from nova_mcp.tasks.filler_words import LIGHT_WORDS, STOPWORDS
 from nova_mcp.tasks.matching import (
-    LEAST_JUDGED,
     Candidate,
-    Hit,
     Match,
     Query,
     best_of,
@@ -21,7 +19,6 @@ from nova_mcp.tasks.matching import (
     match_profiles,
     query_of,
     shown_of,
-    worth_judging,
 )
 from nova_mcp.tasks.model import Check, CompletionCondition, EvidencePolicy, Guidance, TaskContent
 from nova_mcp.tasks.profile_rules import AWARENESS_CHARS, Change, awareness_profile, created_profile, generated_id
@@ -169,20 +166,6 @@ def test_the_accepted_one_is_told_even_when_others_score_higher() -> None:
     assert len(shown_of(found)) == 3
 
 
-def test_profiles_that_several_rare_terms_speak_for_are_judged_first() -> None:
-    hits = [Hit("rare", 1, ["a"]), Hit("usual", 900, ["b", "c", "d"]), Hit("common", 999, ["d", "c"])]
-    assert worth_judging(hits) == ["a", "c", "d", "b"]
-    assert worth_judging([]) == []
-
-
-def test_what_hardly_a_term_speaks_for_is_judged_only_while_there_are_few() -> None:
-    strong, weak = ["s1", "s2"], [f"w{n}" for n in range(600)]
-    several = [Hit(f"rare{n}", 2, strong) for n in range(3)]
-    assert worth_judging([*several, Hit("common", 9000, weak)]) == [*strong, *weak[: LEAST_JUDGED - 2]]
-    # Where all are equally likely, nothing speaks for judging fewer than were found.
-    assert worth_judging([Hit("common", 9000, weak[:500])]) == weak[:500]
-
-
 contents = st.builds(
     TaskContent,
     task_type=texts,
@@ -214,6 +197,30 @@ def test_scores_stay_within_bounds_and_a_wrong_place_is_never_accepted(query: Qu
             assert one.score >= 0.6
             assert one.parts.text >= 0.45
     assert match_profiles(query, reversed(candidates)) == found
+
+
+def by_the_book(query: Query, content: TaskContent) -> float:
+    """The text part as it is defined: every word of the query against every word of every field."""
+    fields = [(1.0, content.display_name), (0.9, content.goal), (0.8, content.task_type)]
+    fields += [(0.6, one.text) for one in content.stable_guidance]
+    weights = [0.3 if token in LIGHT_WORDS else 1.0 for token in query.tokens]
+    credit = [
+        max((much * likeness(token, word) for much, text in fields for word in tokens(text)), default=0.0)
+        for token in query.tokens
+    ]
+    gained = sum(weight * much for weight, much in zip(weights, credit, strict=True))
+    return gained / sum(weights) if weights else 0.0
+
+
+@given(queries, st.lists(contents, max_size=5))
+def test_every_word_of_the_query_counts_as_much_as_its_best_likeness(query: Query, held: list[TaskContent]) -> None:
+    found = {one.candidate.profile_id: one.parts.text for one in match_profiles(query, _numbered(held))}
+    for number, content in enumerate(held):
+        assert found.get(f"p{number}", 0.0) == pytest.approx(by_the_book(query, content), abs=1e-6)
+
+
+def _numbered(held: list[TaskContent]) -> list[Candidate]:
+    return [candidate(f"p{number}", one) for number, one in enumerate(held)]
 
 
 # -- confidence

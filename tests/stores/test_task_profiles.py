@@ -15,7 +15,7 @@ from nova_mcp.storage.engine import Database
 from nova_mcp.tasks import profile_store as store
 from nova_mcp.tasks.content_codec import content_json
 from nova_mcp.tasks.deciding import Refused
-from nova_mcp.tasks.matching import PROFILES_PER_TERM, match_profiles, query_of
+from nova_mcp.tasks.matching import match_profiles, query_of
 from nova_mcp.tasks.model import (
     Check,
     CompletionCondition,
@@ -26,6 +26,7 @@ from nova_mcp.tasks.model import (
 )
 from nova_mcp.tasks.profile_keeper import ProfileKeeper, Upsert, Upserted
 from nova_mcp.tasks.profile_rules import Change, Profile, created_profile
+from nova_mcp.tasks.shortlist import LEAST_JUDGED, PROFILES_PER_TERM
 from nova_mcp.tasks.tables import task_instance, task_profile_term, task_term
 
 CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("require_observed"))
@@ -155,6 +156,29 @@ def test_profiles_of_the_site_are_looked_at_however_many_newer_ones_there_are(db
     assert "ours" in found(db, "typing errors", domain="shop.example")
     assert "ours" not in found(db, "typing errors")
     assert len(found(db, "typing errors")) == PROFILES_PER_TERM
+
+
+def test_neither_newer_ones_nor_those_of_another_type_crowd_out_what_is_meant(db: Database) -> None:
+    make(db, "named", replace(CONTENT, display_name="Invoices", task_type="billing"), at=1)
+    aside = replace(CONTENT, stable_guidance=(Guidance("g1", "style", "Leave invoices alone"),))
+
+    def many(conn: Any) -> None:
+        for number in range(3 * LEAST_JUDGED):
+            store.create(conn, "ada", created_profile(f"p{number:04}", aside, Change(), 2 + number), TENANTS)
+
+    db.write_sync(many)
+    assert found(db, "invoices")[0] == "named"
+    query = query_of("typing errors", task_type="billing")
+    assert [one.profile_id for one in db.read_sync(store.candidates, "ada", query, TENANTS, 10)] == ["named"]
+
+
+def test_a_word_that_moves_to_another_field_is_worth_what_it_is_there(db: Database) -> None:
+    old = make(db, "typos")
+    new = replace(old, content=replace(CONTENT, display_name="Typing", goal="Of the shop"), content_rev=2)
+    db.write_sync(store.change, "ada", old, new, TENANTS)
+    where = (task_profile_term.c.term == "typing", task_term.c.term == task_profile_term.c.term)
+    asked = select(task_profile_term.c.credit, task_term.c.profiles).where(*where)
+    assert db.read_sync(lambda conn: [tuple(row) for row in conn.execute(asked)]) == [(10, 1)]
 
 
 def test_profiles_are_listed_last_changed_first_and_by_exact_filters(db: Database) -> None:

@@ -70,13 +70,12 @@ class Teller:
         if self._status is not None:
             self._status.update(Text(f"{agent}: nova.{tool} · call {self._calls} · {self.seconds:.0f} s", "dim"))
 
-    def day(self, number: int, date: str, title: str) -> None:
-        heading = f"Day {number} · {date} · {title}"
+    def heading(self, text: str) -> None:
         if self._console is None:
-            say(f"\n{heading}")
+            say(f"\n{text}")
             return
         self._console.print()
-        self._console.print(Rule(Text(heading, "bold"), align="left", style="dim"))
+        self._console.print(Rule(Text(text, "bold"), align="left", style="dim"))
 
     def chapter(self, chapter: Chapter) -> None:
         mark, style = MARKS[chapter.as_expected]

@@ -60,8 +60,14 @@ async def play_story(
             group.start_soon(_leave_with, server, group.cancel_scope)
             async with connected(server) as client:
                 stage = Stage(client, site, clock, listener.call, listener.chapter, PAUSE_S if headed else 0.0)
-                await play(stage, listener, moments(WikiTale()) if told is None else told)
-            played = await anyio.to_thread.run_sync(_looked_over, stage, folder)
+                begun = await _begun(stage)
+                if begun:
+                    await play(stage, listener, moments(WikiTale()) if told is None else told)
+            if begun:
+                listener.heading("Afterwards · the evidence is looked over")
+                await anyio.to_thread.run_sync(_look_over, stage, folder)
+            tally = await anyio.to_thread.run_sync(counted, folder, site)
+            played = Played(tuple(stage.chapters), tally)
             await then(played, server)
             group.cancel_scope.cancel()
     return played
@@ -80,10 +86,17 @@ async def _leave_with(server: Serving, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-def _looked_over(stage: Stage, folder: Path) -> Played:
+async def _begun(stage: Stage) -> bool:
+    """Whether a page opens at all; without a browser there is one thing to tell, and not fifty."""
+    opened = await stage.agent("ada").call("navigate", url=stage.site.url("shop"))
+    if opened.body.get("ok") is not True:
+        stage.tell("A browser for the story", f"{opened.because} {opened.body.get('hint') or ''}", expected=False)
+    return opened.body.get("ok") is True
+
+
+def _look_over(stage: Stage, folder: Path) -> None:
     for chapter in check_evidence(folder, stage.site):
         stage.tell(chapter.title, chapter.nova, chapter.site, expected=chapter.as_expected)
-    return Played(tuple(stage.chapters), counted(folder, stage.site))
 
 
 # -- half a minute

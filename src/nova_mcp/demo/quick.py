@@ -8,8 +8,9 @@ from playwright.async_api import Error, Page
 from nova_mcp.demo.plain_driver import plain_page
 from nova_mcp.demo.shop_chapters import ORDER, repeat_the_order
 from nova_mcp.demo.site import PracticeSite
-from nova_mcp.demo.stage import Agent
+from nova_mcp.demo.stage import Agent, Broken
 from nova_mcp.demo.story_clock import StoryClock
+from nova_mcp.errors import NovaError
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.words import some
 
@@ -131,19 +132,29 @@ TRIALS = (
 )
 
 
+def _broken(error: Exception) -> Side:
+    return Side(f"broke off: {str(error).partition(chr(10))[0]}", "", as_expected=False)
+
+
 async def through_the_driver(settings: BrowserSettings, site: PracticeSite) -> list[Side]:
     sides: list[Side] = []
-    async with plain_page(settings) as page:
-        for trial in TRIALS:
-            try:
+    try:
+        async with plain_page(settings) as page:
+            for trial in TRIALS:
                 sides.append(await trial.plain(page, site))
-            except Error as error:
-                sides.append(Side(f"broke: {str(error).partition(chr(10))[0]}", "", as_expected=False))
+    except (Error, NovaError) as error:
+        sides += [_broken(error)] * (len(TRIALS) - len(sides))
     return sides
 
 
 async def through_nova(agent: Agent, site: PracticeSite, clock: StoryClock) -> list[Side]:
-    return [await trial.nova(agent, site, clock) for trial in TRIALS]
+    sides: list[Side] = []
+    for trial in TRIALS:
+        try:
+            sides.append(await trial.nova(agent, site, clock))
+        except Broken as error:
+            sides.append(_broken(error))
+    return sides
 
 
 def side_by_side(plain: list[Side], nova: list[Side]) -> list[Comparison]:

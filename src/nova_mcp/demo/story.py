@@ -18,7 +18,7 @@ Scene = Callable[[Stage], Awaitable[None]]
 class Listener(Protocol):
     """Whoever shows the story while it happens."""
 
-    def day(self, number: int, date: str, title: str) -> None: ...
+    def heading(self, text: str) -> None: ...
 
     def call(self, agent: str, tool: str) -> None: ...
 
@@ -60,7 +60,7 @@ async def play(stage: Stage, listener: Listener, told: Sequence[Moment]) -> None
         stage.clock.move_to(moment.day, moment.hours)
         stage.site.state.day = moment.day
         if moment.title:
-            listener.day(moment.day, stage.clock.today(), moment.title)
+            listener.heading(f"Day {moment.day} · {stage.clock.today()} · {moment.title}")
         for scene in moment.scenes:
             try:
                 await scene(stage)

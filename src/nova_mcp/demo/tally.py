@@ -108,7 +108,7 @@ def figures(tally: Tally) -> list[Figure]:
         Figure("completions refused for want of proof", str(tally.too_early), "ledger"),
         Figure("entries promoted / demoted", f"{tally.promoted} / {tally.demoted}", "promotion log"),
         Figure("consent refused / given", f"{tally.refusals} / {tally.consents}", "site's log"),
-        Figure("calls recorded, of which refused", f"{tally.calls}, {tally.refused}", "ledger"),
+        Figure("calls recorded, of which stopped before they ran", f"{tally.calls}, {tally.refused}", "ledger"),
         Figure("requests that reached the site", str(tally.requests), "site's log"),
     ]
 

@@ -5,32 +5,25 @@ All of them stand as matching sees them: folded, so that `ß` is `ss`.
 
 from typing import Final
 
+from nova_mcp import words
+
+# Beside the filler words of any text.
 _ENGLISH: Final = """
-    a an the this that these those it its they them their there here i me my mine we us our ours you your yours he
-    him his she her hers who whom whose which what when where why how and or but nor so yet if then else than as of
-    at by for from in into on onto off out over under up down to toward with within without about above across after
-    again against along among around before behind below beneath beside between beyond during except inside near
-    outside since through throughout till until upon via per is am are was were be been being do does did done doing
-    have has had having can could may might must shall should will would let lets get gets got getting not no nor
-    none any some each every all both either neither few many much more most other others another such own same only
-    just also too very still even ever never now once always already please don doesn didn isn aren wasn weren won
-    ve ll re using use used uses need needs needed want wants wanted make makes made making
+    mine ours yours hers whose yet else onto down toward within without above across again against along among
+    around behind below beneath beside beyond during except inside near outside since throughout till upon via per
+    might let lets get gets got getting none every both either neither few many much others another same still even
+    ever never now always already don doesn didn isn aren wasn weren won ve ll re using use used uses need needs
+    needed want wants wanted make makes made making
 """
 _GERMAN: Final = """
-    der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner keines dieser diese
-    dieses diesen diesem jener jene jenes jenen jenem welcher welche welches welchen welchem solche solcher solches
-    ich mich mir mein meine meinen meinem meiner meines du dich dir dein deine deinen deinem deiner er ihn ihm sein
-    seine seinen seinem seiner seines sie ihr ihre ihren ihrem ihrer ihres es wir uns unser unsere unseren unserem
-    unserer euch euer eure man sich wer wen wem wessen was wann wo woher wohin warum wieso wie und oder aber denn
-    doch sondern sowie als ob wenn weil dass damit obwohl bevor nachdem falls sobald solange an am ans auf aufs aus
-    bei beim bis durch fuer für gegen hinter hinterm in im ins mit nach neben ohne seit ueber über übers um unter
-    vom von vor vorm waehrend während wegen zu zum zur zwischen ab je pro ist bin bist sind seid war waren wird
-    werden wurde wurden worden sei habe hat haben hatte hatten kann koennen können könnte muss muessen müssen müsste
-    soll sollen sollte sollten will wollen wollte darf duerfen dürfen dürfte mag mögen möchte lass lassen lasse
-    nicht nichts nie niemals ja nein alle allen aller alles jede jeden jedem jeder jedes beide beiden einige einigen
-    mehrere viele vielen wenige andere anderen anderer anderes auch nur noch schon sehr so dann dort da hier jetzt
-    immer wieder mal bitte etwa etwas sonst bereits eben brauche brauchen braucht benutze benutzen nutze nutzen
-    mache machen macht tue tun
+    keinen keinem keiner keines jener jene jenes jenen jenem welcher welche welches welchen welchem solche solcher
+    solches meinen meinem meiner meines deinen deinem deiner seinen seinem seiner seines ihren ihrem ihrer ihres
+    unsere unseren unserem unserer eure wen wem wessen wann woher wohin warum wieso sondern sowie obwohl bevor
+    nachdem falls sobald solange ans aufs fuer hinter hinterm neben seit ueber übers vorm waehrend während wegen ab
+    je pro bist seid wurde wurden worden sei hatten koennen könnte muessen müsste sollte sollten wollen wollte darf
+    duerfen dürfen dürfte mag mögen möchte lass lassen lasse nichts nie niemals beide beiden einige einigen mehrere
+    viele vielen wenige anderen anderer anderes schon jetzt immer wieder mal etwa etwas sonst bereits eben brauche
+    brauchen braucht benutze benutzen nutze nutzen mache machen macht tue tun
 """
 # What nearly every task says: it is work, on pages, and somebody looks at something.
 _LIGHT_ENGLISH: Final = """
@@ -59,5 +52,5 @@ _LIGHT_GERMAN: Final = """
     probleme
 """
 
-STOPWORDS: Final = frozenset(f"{_ENGLISH} {_GERMAN}".casefold().split())
+STOPWORDS: Final = words.STOPWORDS.union(f"{_ENGLISH} {_GERMAN}".casefold().split())
 LIGHT_WORDS: Final = frozenset(f"{_LIGHT_ENGLISH} {_LIGHT_GERMAN}".casefold().split())

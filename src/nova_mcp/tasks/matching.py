@@ -1,13 +1,12 @@
 """Which profile a described task is: scores, what is accepted and why something is not; pure."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from nova_mcp.tasks.filler_words import LIGHT_WORDS
 from nova_mcp.tasks.model import TaskContent
-from nova_mcp.tasks.terms import index_terms, likeness, tokens, trigrams
+from nova_mcp.tasks.terms import dice, grams_of, index_terms, tokens, trigrams
 
 Rejection = Literal["domain_mismatch", "platform_mismatch", "weak_text", "below_threshold"]
 
@@ -15,14 +14,6 @@ THRESHOLD: Final = 0.60
 LEAST_TEXT: Final = 0.45
 LEAST_LISTED: Final = 0.30
 MOST_MATCHES: Final = 3
-# Found by their rarest terms, so many profiles of each: work stays the same however many profiles there are.
-QUERY_TERMS: Final = 8
-PROFILES_PER_TERM: Final = 500
-# Of those found, the ones under the most, and the rarest, of the terms are judged: always so many, and at most so many
-# as long as the terms speak for them at least this much as for the first.
-LEAST_JUDGED: Final = 100
-MOST_JUDGED: Final = 500
-_SPOKEN_FOR: Final = 1 / 3
 
 _TEXT_WEIGHT, _DOMAIN_WEIGHT, _PLATFORM_WEIGHT = 0.70, 0.20, 0.10
 _NAME, _GOAL, _TYPE, _GUIDANCE = 1.0, 0.9, 0.8, 0.6
@@ -92,31 +83,6 @@ class Match:
         return self.rejected_because is None
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A term of the query, in how many profiles it stands, and the ones that were looked up."""
-
-    term: str
-    profiles: int
-    found: Sequence[str]
-
-
-def worth_judging(hits: Sequence[Hit]) -> list[str]:
-    """The profiles to hold the query against: those that several rare terms speak for first."""
-    weights: dict[str, float] = {}
-    for hit in hits:
-        weight = 1 / (1 + math.log1p(hit.profiles))
-        for profile_id in hit.found:
-            weights[profile_id] = weights.get(profile_id, 0.0) + weight
-    # Sorting keeps the order of what weighs the same: own site first, then newest.
-    ordered = sorted(weights, key=lambda one: -weights[one])[:MOST_JUDGED]
-    return [
-        one
-        for place, one in enumerate(ordered)
-        if place < LEAST_JUDGED or weights[one] >= _SPOKEN_FOR * weights[ordered[0]]
-    ]
-
-
 def credits_of(content: TaskContent) -> dict[str, float]:
     """What a word of a profile is worth: as much as in the field where it counts most."""
     found: dict[str, float] = {}
@@ -131,41 +97,51 @@ def credits_of(content: TaskContent) -> dict[str, float]:
     return found
 
 
-class _Reading:
-    """One query against many profiles: a word of theirs is compared with the query's once, and most say nothing."""
+def weight_of(token: str) -> float:
+    """How much of a query a word of it is."""
+    return _LIGHT if token in LIGHT_WORDS else 1.0
 
-    def __init__(self, query: Query) -> None:
-        self._weights = [_LIGHT if token in LIGHT_WORDS else 1.0 for token in query.tokens]
+
+class _Reading:
+    """One query against many profiles: each word of theirs is compared with the query's once, and most say nothing."""
+
+    def __init__(self, query: Query, words: Iterable[str]) -> None:
+        self._weights = [weight_of(token) for token in query.tokens]
         self._total = sum(self._weights)
-        self._tokens = query.tokens
-        self._trigrams = frozenset[str]().union(*map(trigrams, query.tokens))
-        self._seen: dict[str, tuple[tuple[int, float], ...]] = {}
+        self._trigrams = [trigrams(token) for token in query.tokens]
+        self._alike = self._compared(words)
+
+    def _compared(self, words: Iterable[str]) -> dict[str, list[tuple[int, float]]]:
+        """The words that are like some of the query, with its places and how much."""
+        every = frozenset[str]().union(*self._trigrams)
+        fewest = min(map(len, self._trigrams), default=0)
+        alike: dict[str, list[tuple[int, float]]] = {}
+        for word in words:
+            grams = grams_of(word)
+            shared = every.intersection(grams)
+            # What all of the query shares too little with, none of its words is like.
+            if shared and dice(len(shared), len(grams), fewest):
+                much = [dice(len(shared & own), len(grams), len(own)) for own in self._trigrams]
+                alike[word] = [(place, one) for place, one in enumerate(much) if one]
+        return alike
 
     def text(self, worth: Mapping[str, float]) -> tuple[float, bool]:
         """The share of the query's weight that the profile covers, and whether a word that tells something is in it."""
-        best = [0.0] * len(self._tokens)
-        for word, credit in worth.items():
-            for place, alike in self._alike(word):
+        best = [0.0] * len(self._weights)
+        for word in worth.keys() & self._alike.keys():
+            credit = worth[word]
+            for place, alike in self._alike[word]:
                 best[place] = max(best[place], credit * alike)
         gained = sum(weight * credit for weight, credit in zip(self._weights, best, strict=True))
         telling = any(credit > 0 and weight == 1 for weight, credit in zip(self._weights, best, strict=True))
         return (gained / self._total if self._total else 0.0), telling
 
-    def _alike(self, word: str) -> tuple[tuple[int, float], ...]:
-        known = self._seen.get(word)
-        if known is None:
-            known = self._seen[word] = () if self._trigrams.isdisjoint(trigrams(word)) else self._compared(word)
-        return known
-
-    def _compared(self, word: str) -> tuple[tuple[int, float], ...]:
-        found = ((place, likeness(token, word)) for place, token in enumerate(self._tokens))
-        return tuple((place, alike) for place, alike in found if alike)
-
 
 def match_profiles(query: Query, candidates: Iterable[Candidate]) -> list[Match]:
     """Every candidate judged, best first; a profile that shares no word with the query is left out."""
-    reading = _Reading(query)
-    found = [_judged(query, reading, one) for one in candidates]
+    known = list(candidates)
+    reading = _Reading(query, set[str]().union(*(one.credits for one in known)))
+    found = [_judged(query, reading, one) for one in known]
     return sorted(
         (one for one in found if one.parts.text > 0),
         key=lambda one: (-one.score, -one.candidate.confidence, -one.candidate.usage, one.candidate.profile_id),
@@ -185,18 +161,18 @@ def shown_of(matches: list[Match]) -> list[Match]:
 def _judged(query: Query, reading: _Reading, one: Candidate) -> Match:
     text, telling = reading.text(one.credits)
     parts = Breakdown(round(text, _DIGITS), _domain_part(query, one), _platform_part(query, one))
-    weighed = [
-        (weight, part)
-        for weight, part in (
-            (_TEXT_WEIGHT, parts.text),
-            (_DOMAIN_WEIGHT, parts.domain),
-            (_PLATFORM_WEIGHT, parts.platform),
-        )
-        if part is not None
-    ]
-    score = sum(weight * part for weight, part in weighed) / sum(weight for weight, _ in weighed)
-    score = round(min(1.0, max(0.0, score)), _DIGITS)
+    score = round(score_of(parts.text, parts.domain, parts.platform), _DIGITS)
     return Match(one, score, parts, _rejection(score, parts, telling=telling))
+
+
+def score_of(text: float, domain: float | None, platform: float | None = None) -> float:
+    """The parts that apply, weighed; between 0 and 1."""
+    gained, weights = _TEXT_WEIGHT * text, _TEXT_WEIGHT
+    if domain is not None:
+        gained, weights = gained + _DOMAIN_WEIGHT * domain, weights + _DOMAIN_WEIGHT
+    if platform is not None:
+        gained, weights = gained + _PLATFORM_WEIGHT * platform, weights + _PLATFORM_WEIGHT
+    return min(1.0, max(0.0, gained / weights))
 
 
 def _domain_part(query: Query, one: Candidate) -> float | None:

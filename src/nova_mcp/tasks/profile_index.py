@@ -1,21 +1,22 @@
 """Finds profiles by the words in them, with the same work however many there are; inside its caller's transaction."""
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, text
 
-from nova_mcp.tasks.matching import PROFILES_PER_TERM, QUERY_TERMS, Hit
+from nova_mcp.storage.prepared import Prepared
+from nova_mcp.tasks.shortlist import QUERY_TERMS, Hit, Posting, room_for
 from nova_mcp.tasks.tables import task_profile_term, task_term
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A profile as the index knows it; one that is archived stands under no terms."""
+    """A profile as the index knows it, with what each term is worth in it; one that is archived stands under none."""
 
     profile_id: str
-    terms: frozenset[str]
+    terms: Mapping[str, int]
     site: str | None
     created_at_ms: int
 
@@ -41,15 +42,15 @@ _EMPTY = delete(task_term).where(
 
 def reindex(conn: Connection, principal: str, old: Entry | None, new: Entry) -> None:
     """Only what changed is touched, in one order for all writers, so that none waits for another forever."""
-    before = frozenset[str]() if old is None else old.terms
+    before = {} if old is None else old.terms
     moved = old is not None and old.site != new.site
-    gone = before if moved else before - new.terms
-    come = new.terms if moved else new.terms - before
+    gone = {term for term, worth in before.items() if moved or new.terms.get(term) != worth}
+    come = {term for term, worth in new.terms.items() if moved or before.get(term) != worth}
     if gone:
         conn.execute(_REMOVE, [_key(principal, new, term) for term in sorted(gone)])
     if come:
         conn.execute(_ADD, [_row(principal, new, term) for term in sorted(come)])
-    _count(conn, principal, more=new.terms - before, fewer=before - new.terms)
+    _count(conn, principal, more=new.terms.keys() - before.keys(), fewer=before.keys() - new.terms.keys())
 
 
 def _count(conn: Connection, principal: str, *, more: Iterable[str], fewer: Iterable[str]) -> None:
@@ -77,6 +78,7 @@ def _row(principal: str, entry: Entry, term: str) -> dict[str, object]:
         "created_at_ms": entry.created_at_ms,
         "profile_id": entry.profile_id,
         "site": entry.site,
+        "credit": entry.terms[term],
     }
 
 
@@ -91,13 +93,6 @@ _RAREST = (
     .order_by(task_term.c.profiles, task_term.c.term)
     .limit(QUERY_TERMS)
 )
-_NEWEST = (
-    select(task_profile_term.c.profile_id)
-    .where(task_profile_term.c.principal == bindparam("of_principal"), task_profile_term.c.term == bindparam("of_term"))
-    .order_by(task_profile_term.c.created_at_ms.desc(), task_profile_term.c.profile_id.desc())
-    .limit(bindparam("most"))
-)
-_OF_SITE: Final = _NEWEST.where(task_profile_term.c.site == bindparam("of_site"))
 
 
 def hits(conn: Connection, principal: str, terms: Iterable[str], site: str | None) -> list[Hit]:
@@ -106,13 +101,33 @@ def hits(conn: Connection, principal: str, terms: Iterable[str], site: str | Non
     if not asked:
         return []
     rarest = conn.execute(_RAREST, {"of_principal": principal, "of_terms": asked}).all()
-    return [Hit(row.term, row.profiles, _under(conn, principal, row.term, site)) for row in rarest]
+    rooms = [room for room in room_for([row.profiles for row in rarest]) if room]
+    if not rooms:
+        return []
+    values: dict[str, object] = {"principal": principal, "site": site}
+    for place, room in enumerate(rooms):
+        values |= {f"term{place}": rarest[place].term, f"most{place}": room}
+    found: list[list[Posting]] = [[] for _ in rooms]
+    for row in _postings(len(rooms), near=site is not None).run(conn, values).fetchall():
+        found[row[0]].append(row[1:])
+    return [
+        # Of those found the oldest of the newest comes last.
+        Hit(row.term, row.profiles, list(dict.fromkeys(those))[:room], those[-1][3] if room < row.profiles else 0)
+        for row, room, those in zip(rarest, rooms, found, strict=False)
+    ]
 
 
-def _under(conn: Connection, principal: str, term: str, site: str | None) -> Sequence[str]:
-    which = {"of_principal": principal, "of_term": term, "most": PROFILES_PER_TERM}
-    near = [] if site is None else conn.execute(_OF_SITE, {**which, "of_site": site}).scalars().all()
-    if len(near) >= PROFILES_PER_TERM:
-        return near
-    newest = conn.execute(_NEWEST, which).scalars().all()
-    return list(dict.fromkeys([*near, *newest]))[:PROFILES_PER_TERM]
+@functools.cache
+def _postings(terms: int, *, near: bool) -> Prepared:
+    """One statement for so many terms: what it finds of the site comes before what is newest."""
+    looks = [_look(place, only) for place in range(terms) for only in (["AND site = :site", ""] if near else [""])]
+    return Prepared(text(" UNION ALL ".join(looks)))
+
+
+def _look(place: int, only: str) -> str:
+    return (
+        f"SELECT {place}, profile_id, credit, site, created_at_ms FROM ("  # noqa: S608, nothing but our own words
+        "SELECT profile_id, credit, site, created_at_ms FROM task_profile_term "
+        f"WHERE principal = :principal AND term = :term{place} {only} "
+        f"ORDER BY created_at_ms DESC, profile_id DESC LIMIT :most{place}) AS found"
+    )

@@ -14,7 +14,7 @@ from nova_mcp.storage.engine import Database
 from nova_mcp.tasks import profile_store as store
 from nova_mcp.tasks.confidence import Standing, Tuning, effective_confidence
 from nova_mcp.tasks.deciding import Refused, Wrong, task_write
-from nova_mcp.tasks.matching import Match, Query, best_of, match_profiles, query_of, shown_of
+from nova_mcp.tasks.matching import MOST_MATCHES, Match, Query, best_of, match_profiles, query_of, shown_of
 from nova_mcp.tasks.model import TaskContent
 from nova_mcp.tasks.not_found import no_profile, no_run
 from nova_mcp.tasks.profile_rules import (
@@ -121,7 +121,8 @@ class ProfileKeeper:
         return await self._db.read(self._matching, principal, query, most)
 
     def _matching(self, conn: Connection, principal: str, query: Query, most: int | None) -> Found:
-        found = store.candidates(conn, principal, query, self._multi_tenant, self._ports.clock.now_ms())
+        wanted = MOST_MATCHES if most is None else most
+        found = store.candidates(conn, principal, query, self._multi_tenant, self._ports.clock.now_ms(), wanted)
         matches = match_profiles(query, found)
         told = shown_of(matches) if most is None else matches[:most]
         profiles = store.several(conn, principal, [one.candidate.profile_id for one in told])

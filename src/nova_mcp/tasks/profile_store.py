@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from sqlalchemy import Connection, Row, bindparam, func, select, text, update
@@ -11,11 +11,12 @@ from nova_mcp.hosts import site
 from nova_mcp.tasks import content_codec as codec
 from nova_mcp.tasks import profile_index
 from nova_mcp.tasks.confidence import Standing, effective_confidence
-from nova_mcp.tasks.matching import Candidate, Query, credits_of, worth_judging
+from nova_mcp.tasks.matching import MOST_MATCHES, Candidate, Query, credits_of
 from nova_mcp.tasks.model import TaskContent
 from nova_mcp.tasks.profile_rules import Profile
+from nova_mcp.tasks.shortlist import Hit, shortlist
 from nova_mcp.tasks.tables import task_instance, task_profile
-from nova_mcp.tasks.terms import index_terms
+from nova_mcp.tasks.terms import term_credits
 
 RunOutcome = Literal["completed", "failed", "aborted"]
 
@@ -106,7 +107,7 @@ def _entry(one: Profile, multi_tenant: Collection[str]) -> profile_index.Entry:
     domain = one.content.domain
     return profile_index.Entry(
         one.profile_id,
-        frozenset() if one.archived else index_terms(credits_of(one.content)),
+        {} if one.archived else term_credits(credits_of(one.content)),
         None if domain is None else site(domain, multi_tenant),
         one.created_at_ms,
     )
@@ -157,7 +158,7 @@ def run_content(conn: Connection, principal: str, instance_id: str) -> TaskConte
 # -- finding
 
 _MATCHED = (
-    *("profile_id", "task_type", "domain", "platform", "match_words", "base_confidence"),
+    *("profile_id", "domain", "platform", "match_words", "base_confidence"),
     *("runs", "completed_runs", "failed_runs", "last_ended_at_ms", "updated_at_ms"),
 )
 _SOME = select(*(task_profile.c[name] for name in _MATCHED)).where(
@@ -165,23 +166,36 @@ _SOME = select(*(task_profile.c[name] for name in _MATCHED)).where(
     task_profile.c.profile_id.in_(bindparam("of_profiles", expanding=True)),
 )
 
+_TYPED = select(task_profile.c.profile_id).where(
+    task_profile.c.principal == bindparam("of_principal"),
+    task_profile.c.profile_id.in_(bindparam("of_profiles", expanding=True)),
+    task_profile.c.task_type == bindparam("of_type"),
+)
+
 
 def candidates(
-    conn: Connection, principal: str, query: Query, multi_tenant: Collection[str], now_ms: int
+    conn: Connection, principal: str, query: Query, multi_tenant: Collection[str], now_ms: int, told: int = MOST_MATCHES
 ) -> list[Candidate]:
     """The profiles that a query may mean, found by its rarest words."""
-    wanted = worth_judging(profile_index.hits(conn, principal, query.terms, query.site))
+    found = profile_index.hits(conn, principal, query.terms, query.site)
+    if query.task_type is not None:
+        found = _of_type(conn, principal, query.task_type, found)
+    wanted = shortlist(query, found, told)
     if not wanted:
         return []
-    rows = conn.execute(_SOME, {"of_principal": principal, "of_profiles": wanted})
-    return [
-        _candidate(row, multi_tenant, now_ms)
-        for row in rows
-        if query.task_type is None or query.task_type == row.task_type
-    ]
+    rows = conn.execute(_SOME, {"of_principal": principal, "of_profiles": wanted}).all()
+    return [_candidate(row, query, multi_tenant, now_ms) for row in rows]
 
 
-def _candidate(row: Row[Any], multi_tenant: Collection[str], now_ms: int) -> Candidate:
+def _of_type(conn: Connection, principal: str, task_type: str, found: Sequence[Hit]) -> list[Hit]:
+    """What is left out goes before anything is chosen, so that it takes no place of what is wanted."""
+    ids = sorted({posting[0] for hit in found for posting in hit.found})
+    asked = {"of_principal": principal, "of_profiles": ids, "of_type": task_type}
+    kept = frozenset(conn.execute(_TYPED, asked).scalars()) if ids else frozenset[str]()
+    return [replace(hit, found=[posting for posting in hit.found if posting[0] in kept]) for hit in found]
+
+
+def _candidate(row: Row[Any], query: Query, multi_tenant: Collection[str], now_ms: int) -> Candidate:
     standing = Standing(
         row.base_confidence, row.completed_runs, row.failed_runs, row.updated_at_ms, row.last_ended_at_ms
     )
@@ -189,7 +203,8 @@ def _candidate(row: Row[Any], multi_tenant: Collection[str], now_ms: int) -> Can
         profile_id=row.profile_id,
         credits=json.loads(row.match_words),
         domain=row.domain,
-        site=None if row.domain is None else site(row.domain, multi_tenant),
+        # Nobody asks for it where the query names no place.
+        site=None if row.domain is None or query.site is None else site(row.domain, multi_tenant),
         platform=row.platform,
         confidence=effective_confidence(standing, now_ms).effective,
         usage=row.runs,

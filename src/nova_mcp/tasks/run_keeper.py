@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import anyio
@@ -20,7 +20,7 @@ from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tasks import evidence_store, run_looking, run_views, site_urls
 from nova_mcp.tasks.answers import Aborted, Completed, Progressed, Proof
 from nova_mcp.tasks.awareness import MOST_RUNS, ActiveRun, ResumeHint
-from nova_mcp.tasks.completion import evaluate_completion
+from nova_mcp.tasks.completion import Standing, evaluate_completion
 from nova_mcp.tasks.coverage_rules import recommended_scan
 from nova_mcp.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.tasks.model import ScanId, VerificationStep
@@ -32,6 +32,7 @@ from nova_mcp.tasks.run_rules import Report
 from nova_mcp.tasks.run_store import Run, run_of, to_run
 from nova_mcp.tasks.runs import Change, Lives, NotDone, Occasion, Reported, Runs, UnitEvidence
 from nova_mcp.tasks.tables import task_instance, task_instance_member
+from nova_mcp.tasks.verification_rules import judge_steps
 
 T = TypeVar("T")
 # Labels decide nothing, so another server's runs may be noticed this late.
@@ -124,7 +125,7 @@ class RunKeeper:
             if not isinstance(created, Created):
                 return created
             now = self._runs.standing(conn, created.run, at)
-            return Begun(created, self._runs.proof(conn, created.run, now), self._aware(conn, created.run, owner))
+            return Begun(created, self._runs.proof(conn, created.run, now), self._aware(conn, created.run, now, owner))
 
         return self._deciding(owner, lives, write)
 
@@ -144,7 +145,9 @@ class RunKeeper:
     def looking(self, owner: Owner, instance_id: str, wanted: Wanted, lives: Lives) -> Deciding[Looked | Refused]:
         def look(conn: Connection, at: Occasion) -> Looked | Wrong:
             view = run_looking.look(conn, self._runs, at, instance_id, wanted)
-            return view if isinstance(view, Wrong) else Looked(view, self._aware(conn, view.run, owner))
+            if isinstance(view, Wrong):
+                return view
+            return Looked(view, self._aware(conn, view.run, view.standing, owner))
 
         return self._deciding(owner, lives, look)
 
@@ -153,7 +156,9 @@ class RunKeeper:
     ) -> Deciding[Checked | Refused]:
         def verify(conn: Connection, at: Occasion) -> Checked | Wrong:
             found = run_looking.verify(conn, self._runs, at, instance_id, reported)
-            return found if isinstance(found, Wrong) else Checked(found, self._aware(conn, found.view.run, owner))
+            if isinstance(found, Wrong):
+                return found
+            return Checked(found, self._aware(conn, found.view.run, found.standing, owner))
 
         return self._deciding(owner, lives, verify)
 
@@ -219,18 +224,25 @@ class RunKeeper:
         """Runs have begun or ended: labels are looked up anew."""
         self._labels.clear()
 
-    def _aware(self, conn: Connection, run: Run, owner: Owner) -> Aware:
+    def _aware(self, conn: Connection, run: Run, now: Standing, owner: Owner) -> Aware:
         if run.profile_id is None:
             found = self._profiles.best_for(conn, run.principal, run.content, run.target_host)
         else:
             found = self._profiles.known(conn, run.principal, run.profile_id)
-        return Aware(self._active(conn, owner), found)
+        counted = {run.instance_id: now}
+        return Aware(
+            tuple(self._reminder(conn, one, counted.get(one.instance_id)) for one in open_runs(conn, owner)), found
+        )
 
     def _active(self, conn: Connection, owner: Owner, host: str | None = None) -> tuple[ActiveRun, ...]:
         return tuple(self._reminder(conn, run) for run in open_runs(conn, owner, host))
 
-    def _reminder(self, conn: Connection, run: Run) -> ActiveRun:
-        now = run_views.standing(conn, run, self._runs.gate_mode, naming=False)
+    def _reminder(self, conn: Connection, run: Run, known: Standing | None = None) -> ActiveRun:
+        """With what was just counted for the same call nothing is counted again; reports are not part of a reminder."""
+        if known is None:
+            now = run_views.standing(conn, run, self._runs.gate_mode, naming=False)
+        else:
+            now = replace(known, steps=judge_steps(run.content.verification, {}, {}, {}))
         reasons = evaluate_completion(now)
         resume = run.state.resume
         return ActiveRun(

@@ -30,6 +30,7 @@ class RunView:
     """A run and what can be said about it now."""
 
     run: Run
+    standing: Standing
     members: tuple[Member, ...]
     proof: Proof
     reasons: tuple[Reason, ...]
@@ -85,7 +86,7 @@ def viewed(conn: Connection, runs: Runs, run: Run, now: Standing) -> RunView:
     """What was proven when a run ended is what stays; its units may be gone by now."""
     proof = runs.proof(conn, run, now) if run.evidence_snapshot is None else proof_of(json.loads(run.evidence_snapshot))
     reasons = evaluate_completion(now) if run.open else ended_reasons(run)
-    return RunView(run, tuple(members(conn, run.instance_id)), proof, reasons)
+    return RunView(run, now, tuple(members(conn, run.instance_id)), proof, reasons)
 
 
 def ended_reasons(run: Run) -> tuple[Reason, ...]:

@@ -1,6 +1,6 @@
 """The tables of task memory: profiles, runs and units, guidance, visits, scans, known URLs, learn counters."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Table, Text, UniqueConstraint, text
 
 from nova_mcp.knowledge.tables import Serial
 from nova_mcp.storage.schema import metadata
@@ -41,6 +41,7 @@ task_profile = Table(
 )
 
 # Newest profiles of a term stand together, and those of one site once more, so that finding them is one look each.
+# What the term is worth in a profile stands beside it, so that most of what is found need not be looked at.
 task_profile_term = Table(
     "task_profile_term",
     metadata,
@@ -49,7 +50,9 @@ task_profile_term = Table(
     Column("created_at_ms", BigInteger, primary_key=True),
     Column("profile_id", Text, primary_key=True),
     Column("site", Text),
-    Index(None, "principal", "term", "site", "created_at_ms"),
+    # In tenths.
+    Column("credit", Integer, nullable=False),
+    Index("ix_task_profile_term_near", "principal", "term", "site", "created_at_ms", "profile_id", "credit"),
     sqlite_with_rowid=False,
 )
 
@@ -138,6 +141,9 @@ task_instance_event = Table(
     sqlite_with_rowid=False,
 )
 
+# In these words wherever such units are asked for, or no store finds the index that holds only them.
+_UNCOVERED = text("url IS NOT NULL AND status != 'excluded' AND covered_by_observation_id IS NULL")
+
 # `locator_hash` is what a recorded call is held against: of a URL, of a URL without its query, or of a selector.
 task_unit = Table(
     "task_unit",
@@ -165,6 +171,9 @@ task_unit = Table(
     UniqueConstraint("instance_id", "ordinal"),
     Index(None, "instance_id", "locator_hash"),
     Index(None, "instance_id", "status", "ordinal"),
+    # How the units of a run stand is counted in this index alone, without a look at the units themselves.
+    Index("ix_task_unit_standing", "instance_id", "status", "late", "grade", "covered_by_observation_id"),
+    Index("ix_task_unit_uncovered", "instance_id", "ordinal", sqlite_where=_UNCOVERED, postgresql_where=_UNCOVERED),
     sqlite_with_rowid=False,
 )
 
