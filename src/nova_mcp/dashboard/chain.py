@@ -6,8 +6,9 @@ from typing import Literal
 
 from sqlalchemy import Connection, select
 
-from nova_mcp.observation.rules import body_hash, canonical_body, genesis_hash, link_hash
-from nova_mcp.observation.store import StoredCall, ledger_body, ledger_link, stored_call
+from nova_mcp.observation.model import Link, ServerId
+from nova_mcp.observation.rules import body_hash, canonical_body, genesis_hash, link_hash, record_from_body
+from nova_mcp.observation.store import StoredCall, ledger_body, ledger_link
 
 ChainVerdict = Literal["fits", "broken", "erased"]
 
@@ -29,16 +30,21 @@ class Chain:
 def in_chain(conn: Connection, server_id: str, seqs: Collection[int]) -> list[StoredCall]:
     """The calls with these numbers, in their order; erased ones have no body to show and are left out.
 
-    Asked server by server: of pairs, SQLite would make no search by key.
+    Asked server by server and table by table, each by its key. Of pairs SQLite makes no search by key, and a join may
+    get another plan from PostgreSQL once it has settled on one that is to fit every server.
     """
     body, link = ledger_body.c, ledger_link.c
-    rows = conn.execute(
-        select(ledger_link, body.body)
-        .join_from(ledger_link, ledger_body, (body.server_id == link.server_id) & (body.server_seq == link.server_seq))
+    bodies = conn.execute(
+        select(body.server_seq, body.body).where(body.server_id == server_id, body.server_seq.in_(seqs))
+    )
+    found = {row.server_seq: record_from_body(row.body) for row in bodies}
+    links = conn.execute(
+        select(link.server_id, link.server_seq, link.call_id, link.body_hash, link.hash)
         .where(link.server_id == server_id, link.server_seq.in_(seqs))
         .order_by(link.server_seq)
     )
-    return [stored_call(row) for row in rows]
+    placed = (Link(ServerId(row.server_id), row.server_seq, row.call_id, row.body_hash, row.hash) for row in links)
+    return [StoredCall(one, found[one.server_seq]) for one in placed if one.server_seq in found]
 
 
 def chain_of(conn: Connection, call: StoredCall) -> Chain:
