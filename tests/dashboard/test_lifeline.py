@@ -243,6 +243,19 @@ def test_marks_of_one_moment_are_one_glyph_with_a_count():
     assert [(one.kind, one.count, one.told) for one in drawn.glyphs] == [("proof", 7, "7 proofs")]
 
 
+def test_what_repaired_an_entry_is_told_beside_the_drift_that_broke_it():
+    fell = NOW + 5 * DAY_MS
+    marks = [(fell, Observed(drift("a", fell)))]
+    events = [event("l1_to_l2", NOW + DAY_MS, 1, 2), event("demotion", fell, 2, 1)]
+    line = life_line(BORN, events, [*marks, (fell + 1_000, Revised(fell + 1_000))], NOW + 9 * DAY_MS)
+    assert [one.text for one in picture(line).labels] == ["became active", "demoted", "repaired"]
+
+
+def test_a_level_of_this_very_moment_can_be_seen():
+    line = life_line(replace(BORN, lane="active"), [event("l1_to_l2", NOW + DAY_MS, 1, 2)], [], NOW + DAY_MS)
+    assert picture(line).lines[-1].x2 - picture(line).lines[-1].x1 > 20
+
+
 def test_days_of_nothing_are_not_told():
     assert by_day([]) == ()
     assert by_day([Seen(NOW, "drift")])[0].drifts == 1

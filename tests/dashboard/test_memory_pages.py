@@ -102,7 +102,7 @@ async def told(desk: Stand, path: str) -> str:
 # -- hostile words
 
 
-async def test_what_a_page_said_is_text_on_every_page(desk: Stand, run: str):
+async def test_every_page_is_shown_and_what_pages_said_is_escaped(desk: Stand, run: str):
     question = memory_kit.question(desk.db)
     met = 0
     async with desk.operator() as visitor:

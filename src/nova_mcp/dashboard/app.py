@@ -46,8 +46,9 @@ PLACES: Final[tuple[Place, ...]] = (
     *questions_page.PLACES,
     *statistics_page.PLACES,
     *controls_page.PLACES,
-    *memory_places.PLACES,
+    *memory_places.KNOWLEDGE,
     *reviewing.PLACES,
+    *memory_places.PLACES,
     *work_places.PLACES,
     *signing.PLACES,
 )

@@ -1,7 +1,7 @@
 """Where everything of a life line stands in its picture; pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nova_mcp.dashboard.lifeline import LANES, Evidence, Happening, Lane, LifeLine, Turn, lane_at
@@ -13,6 +13,8 @@ TOP: Final = 14
 LEFT: Final = 88
 RIGHT: Final = 18
 FOOT: Final = 30
+# How far the line goes on behind this moment: what was decided just now is to be seen as well.
+STILL: Final = 26
 # Marks closer than this are one, with a count.
 TOGETHER: Final = 11.0
 # How far from the line each kind stands, so that what came at the same time does not lie on top of each other.
@@ -102,8 +104,9 @@ _WORDS: Final[dict[Evidence, tuple[str, str]]] = {
 
 
 def picture(line: LifeLine) -> LifePicture:
-    axis = Axis(line.from_ms, line.to_ms, LEFT, WIDTH - RIGHT)
-    lines = tuple(Line(one.lane, axis.x(one.from_ms), axis.x(one.to_ms), _Y[one.lane]) for one in line.stretches)
+    axis = Axis(line.from_ms, line.to_ms, LEFT, WIDTH - RIGHT - STILL)
+    lines = [Line(one.lane, axis.x(one.from_ms), axis.x(one.to_ms), _Y[one.lane]) for one in line.stretches]
+    lines[-1] = replace(lines[-1], x2=WIDTH - RIGHT)
     # Most entries are never retired, and then that lane would only be an empty one.
     shown = [lane for lane in LANES if lane != "retired" or any(one.lane == lane for one in line.stretches)]
     risers, flags, glyphs = _risers(line, axis), tuple(_flags(line, axis)), _glyphs(line, axis)
@@ -114,7 +117,7 @@ def picture(line: LifeLine) -> LifePicture:
         right=WIDTH - RIGHT,
         lanes=tuple(LanePlace(lane, _Y[lane]) for lane in shown),
         ticks=axis.ticks(),
-        lines=lines,
+        lines=tuple(lines),
         risers=risers,
         flags=flags,
         glyphs=glyphs,
@@ -157,7 +160,8 @@ def _glyphs(line: LifeLine, axis: Axis) -> tuple[Glyph, ...]:
 _LETTER: Final = 6.4
 _LINE: Final = 13
 _ASIDE: Final = 7
-_BELOW: Final = 21
+# Where the word of a flag may stand, the first place that is free: below it, or beside what lies there.
+_BESIDE_FLAG: Final = ((-3, 21), (11, 19), (11, 34), (-3, 45))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,14 +180,20 @@ def _labels(risers: Sequence[Riser], flags: Sequence[Flag], glyphs: Sequence[Gly
     """Words where there is room for them; the tables and the pointer tell the rest."""
     taken = [_Box(one.x - 6, one.y - 6, one.x + 6, one.y + 6) for one in glyphs]
     taken += [_Box(one.x - 2, min(one.y1, one.y2), one.x + 2, max(one.y1, one.y2)) for one in risers]
-    wanted = [_label(one.x + _ASIDE, (one.y1 + one.y2) / 2 + 4, one.why) for one in risers if one.why]
+    wanted = [[_label(one.x + _ASIDE, (one.y1 + one.y2) / 2 + 4, one.why)] for one in risers if one.why]
     # The first flag is the beginning, which nobody needs to be told.
-    wanted += [_label(one.x - 3, one.y + _BELOW, one.told) for one in flags[1:] if one.turn == "written"]
-    for one in wanted:
-        box = _box(one)
-        if not any(box.meets(other) for other in taken):
-            taken.append(box)
-            yield one
+    wanted += [
+        [_label(one.x + aside, one.y + below, one.told) for aside, below in _BESIDE_FLAG]
+        for one in flags[1:]
+        if one.turn == "written"
+    ]
+    for places in wanted:
+        for one in places:
+            box = _box(one)
+            if not any(box.meets(other) for other in taken):
+                taken.append(box)
+                yield one
+                break
 
 
 def _label(x: float, y: float, text: str) -> Label:

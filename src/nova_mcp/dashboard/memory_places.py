@@ -90,10 +90,12 @@ async def notes(visit: Visit) -> View:
     return View("notes.html", {"title": "Notes", "page": found, "kinds": notes_page.KINDS})
 
 
-PLACES = (
+KNOWLEDGE = (
     Place("/knowledge", "knowledge", get=sites, menu=Entry("Memory", "Knowledge")),
     Place("/knowledge/site", "knowledge", get=site),
     Place("/knowledge/entry", "knowledge", get=entry),
+)
+PLACES = (
     Place("/facts", "facts", get=facts, menu=Entry("Memory", "Facts")),
     Place("/facts/one", "facts", get=fact),
     Place("/notes", "notes", get=notes, menu=Entry("Memory", "Notes")),

@@ -24,7 +24,7 @@ from nova_mcp.promotion.tables import semantic_opportunity as held
 WAITING: Final = 25
 QUESTIONS: Final = 25
 PATTERNS: Final = 8
-CLAIMS: Final = 25
+CLAIMS: Final = 12
 DECISIONS: Final = 15
 DECISION_DAYS: Final = 30
 
