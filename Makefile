@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BROWSER := $(VENV)/.browser
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test bench report screenshots run demo docs lock clean
+.PHONY: help setup check test bench axe report screenshots run demo docs lock clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,9 @@ report: setup ## run every benchmark in its short form and write docs/report.md 
 
 screenshots: setup ## pictures of every dashboard page under docs/images/
 	$(BIN)/python -m bench.pictures
+
+axe: setup ## write docs/accessibility.md: what axe-core finds on every dashboard page
+	PYTHONPATH=tests:tests/dashboard $(BIN)/python tests/dashboard/axe_report.py > docs/accessibility.md
 
 run: setup ## HTTP server on loopback
 	$(BIN)/nova serve --http

@@ -26,11 +26,11 @@ def grow(db: Database, rows: int, end_ms: int) -> None:
         server = ServerId(f"{number:032x}")
         db.write_sync(register_server, describe_server(server, end_ms - SPAN_MS, "grown"))
         for start in range(0, count, CHUNK):
-            db.write_sync(_append, server, range(start, min(count, start + CHUNK)), count, end_ms)
+            db.write_sync(append, server, range(start, min(count, start + CHUNK)), count, end_ms)
     db.write_sync(_figures, rows, end_ms)
 
 
-def _append(conn: Connection, server: ServerId, numbers: range, count: int, end_ms: int) -> None:
+def append(conn: Connection, server: ServerId, numbers: range, count: int, end_ms: int) -> None:
     kinds = list(_kinds(server))
     links, bodies = [], []
     for number in numbers:

@@ -9,6 +9,8 @@ PAGES = (
     f"/calls/{COMMIT}",
     "/calls/call-hostile",
     "/calls/call-nowhere",
+    "/receipts",
+    "/receipts?verdict=verified_fail",
     "/statistics",
     "/statistics?window=30d",
     "/questions",

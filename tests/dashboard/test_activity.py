@@ -7,10 +7,10 @@ import pytest
 from dashboard_kit import HOSTILE, NOW, SERVER, Stand, a_call, numbered
 from filled import fill
 
-from nova_mcp.dashboard.feed import KEPT
+from nova_mcp.dashboard.feed import KEPT, STALE_MS
 from nova_mcp.observation.model import Caller, CallOutcome, ServerId
 from nova_mcp.observation.recorder import describe_server
-from nova_mcp.observation.store import register_server
+from nova_mcp.observation.store import end_server, register_server
 
 OTHER = ServerId("t" * 32)
 
@@ -117,3 +117,22 @@ async def test_what_a_page_called_itself_stays_text_in_live_pieces(desk: Stand):
     assert "<img" not in rows
     assert "&lt;script&gt;" in rows
     assert "{{7*7}}" in rows
+
+
+async def test_after_a_long_pause_the_list_begins_anew(desk: Stand):
+    async with desk.operator() as visitor:
+        seen = await _news(visitor, "", 0)
+        desk.add(a_call("one"))
+        desk.clock.at_ms += STALE_MS + 1
+        news = await _news(visitor, seen["feed"], seen["last"])
+        assert (news["all"], news["count"], news["feed"] != seen["feed"]) == (True, 1, True)
+
+
+async def test_a_server_that_came_and_went_between_two_looks_is_not_missed(desk: Stand):
+    async with desk.operator() as visitor:
+        seen = await _news(visitor, "", 0)
+        desk.db.write_sync(register_server, describe_server(OTHER, NOW, "test"))
+        desk.add(a_call("brief", at_ms=NOW, caller=Caller("local", "b", OTHER)))
+        desk.db.write_sync(end_server, OTHER, NOW + 500, "closed")
+        news = await _news(visitor, seen["feed"], seen["last"])
+        assert "/calls/brief" in news["rows"]

@@ -10,13 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from nova_mcp.dashboard import calls_page
+from nova_mcp.dashboard import calls_page, receipts_page
 from nova_mcp.dashboard.calls_page import Cursor, Filters, calls, cursor_of
 from nova_mcp.observation.model import Caller, CallOutcome, ServerId
 from nova_mcp.observation.recorder import describe_server
 from nova_mcp.observation.rules import canonical_body
 from nova_mcp.observation.store import ledger_body, ledger_link, register_server
 from nova_mcp.pipeline.model import ResourceContent
+from nova_mcp.verification.model import Contract
+from nova_mcp.verification.store import open_transition, settle
+from nova_mcp.verification.transitions import NewTransition, Settlement
 
 OTHER = ServerId("t" * 32)
 
@@ -188,3 +191,69 @@ async def test_an_unknown_call_is_not_found(desk: Stand, call_id: str):
         answer = await visitor.get(f"/calls/{call_id}".replace("/../", "/"))
     assert answer.status_code == 404
     assert "<script>alert" not in answer.text
+
+
+async def test_a_minute_can_be_jumped_to(desk: Stand):
+    # NOW is 14:13:20 of its day.
+    desk.add(a_call("late", at_ms=NOW), a_call("early", at_ms=NOW - 120_000))
+    async with desk.operator() as visitor:
+        page = await visitor.page("/calls?until=2026-09-21T14:12")
+        assert ("/calls/early" in page, "/calls/late" in page) == (True, False)
+        for broken in ("2026-13-01T00:00", "yesterday", HOSTILE):
+            shown = (await visitor.get("/calls", params={"until": broken})).text
+            assert ("/calls/late" in shown, "<script>alert" in shown) == (True, False)
+
+
+async def test_a_call_leads_to_its_neighbours_in_the_chain(desk: Stand):
+    desk.add(a_call("one"), a_call("two"), a_call("three"))
+    async with desk.operator() as visitor:
+        page = await visitor.page("/calls/two")
+        assert ('/calls/one">Record before' in page, '/calls/three">Record after' in page) == (True, True)
+        assert "Record before" not in await visitor.page("/calls/one")
+
+
+def test_receipts_are_paged_by_verdict_and_hold_each_act_once(desk: Stand, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(receipts_page, "SHOWN", 7)
+    monkeypatch.setattr(receipts_page, "LOOKED_AT", 9)
+    states = ("verified_success", "verified_fail", "indeterminate", "not_dispatched")
+
+    def write(conn) -> None:
+        for at in range(40):
+            caller = Caller("local", "a", SERVER)
+            new = NewTransition(
+                f"t{at:02d}", caller, f"c{at}", "nova.x", None, "https://shop.test", Contract(), NOW - at // 5, "Pay"
+            )
+            open_transition(conn, new)
+            settle(conn, f"t{at:02d}", Settlement(states[at % 4], completed_at_ms=NOW + 9))
+
+    desk.db.write_sync(write)
+    for state in ("", *states):
+        found, place = [], None
+        while True:
+            page = desk.db.read_sync(receipts_page.receipts, state, place)
+            found += [line.call_id for line in page.lines]
+            if page.following is None:
+                break
+            place = receipts_page.place_of(page.following)
+            assert place is not None
+        wanted = [f"t{at:02d}" for at in range(40) if not state or states[at % 4] == state]
+        assert sorted(found) == wanted
+
+
+async def test_a_receipt_leads_to_its_act(desk: Stand):
+    fill(desk, 5)
+    async with desk.operator() as visitor:
+        page = await visitor.page("/receipts")
+        assert (f"/calls/{INTENT}" in page, "button “Pay”" in page, "verified" in page) == (True, True, True)
+        assert "No act here" in await visitor.page("/receipts?verdict=verified_fail")
+
+
+@pytest.mark.parametrize(
+    ("verification", "word"),
+    [("verified", "verified"), ("likely", "likely"), ("uncertain", "uncertain"), ("failed", "disproved")],
+)
+async def test_every_verdict_of_an_action_has_its_word(desk: Stand, verification: str, word: str):
+    desk.add(a_call("one", outcome=CallOutcome("failed", action_dispatched=True, verification=verification)))
+    async with desk.operator() as visitor:
+        page = await visitor.page("/calls/one")
+    assert re.search(rf'class="badge \w+">{word}</span>', page)

@@ -82,7 +82,8 @@ def test_the_table_of_a_chart_says_what_the_picture_shows(values: list[float]):
 def test_a_scale_ends_at_a_round_number_above_the_figures(value: float):
     top = nice_top(value)
     assert top >= value
-    assert top <= max(1.0, value * 10)
+    assert top <= max(2.0, value * 3)
+    assert (top / 2).is_integer()
 
 
 def test_small_pictures_are_escaped_too():

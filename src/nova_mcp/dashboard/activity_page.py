@@ -3,18 +3,19 @@
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, or_, select
 
 from nova_mcp.dashboard.calls import CallLine, line_of
+from nova_mcp.dashboard.chain import in_chain
 from nova_mcp.dashboard.charts import Chart, Series, stacked
 from nova_mcp.dashboard.desk import Desk, Entry, Fragments, Part, Place, View, Visit
-from nova_mcp.dashboard.feed import KEPT, News, Positions
+from nova_mcp.dashboard.feed import KEPT, STALE_MS, News, Positions
 from nova_mcp.dashboard.figures import counted, totals, window_of
 from nova_mcp.dashboard.words import plain, tool_name
 from nova_mcp.journal import counting as names
 from nova_mcp.observation.model import ServerId
-from nova_mcp.observation.reader import EventFilter, events, recent
-from nova_mcp.observation.store import ledger_body, ledger_open_intent, ledger_server
+from nova_mcp.observation.reader import EventFilter, recent
+from nova_mcp.observation.store import StoredCall, ledger_body, ledger_open_intent, ledger_server
 
 SHOWN: Final = 50
 UNDER_WAY: Final = 12
@@ -23,19 +24,29 @@ SERVERS: Final = 6
 SILENT_MS: Final = 60_000
 
 
-def news(conn: Connection, after: Positions | None) -> News:
-    """Calls behind the positions; of more than a page shows, only the end. Without positions, the newest ones."""
-    heads = {
-        ServerId(row.server_id): int(row.head_seq)
-        for row in conn.execute(select(ledger_server.c.server_id, ledger_server.c.head_seq))
-    }
+def news(conn: Connection, after: Positions | None, now_ms: int) -> News:
+    """Calls behind the positions; of more than a page shows, only the end. Without positions, the newest ones.
+
+    Positions are per chain, because only there the order of numbers is the order of commits. A server that ended
+    before the feed began to look has nothing to add, so however many have ever run, few are asked.
+    """
+    server = ledger_server.c
+    awake = or_(server.ended_at_ms.is_(None), server.last_seen_ms > now_ms - 2 * STALE_MS)
+    rows = conn.execute(select(server.server_id, server.head_seq).where(awake)).all()
+    heads = {ServerId(row.server_id): int(row.head_seq) for row in rows}
     if after is None:
         return News(tuple(recent(conn, EventFilter(limit=KEPT))[::-1]), heads)
-    starts = {server: max(after.get(server, 0), head - KEPT) for server, head in heads.items()}
-    moved = sum(head > starts[server] for server, head in heads.items())
-    # Room for everything that any of them may have added: what is cut off here would never be seen.
-    page = events(conn, EventFilter(limit=KEPT * moved), starts) if moved else None
-    return News(() if page is None else page.calls[-KEPT:], heads)
+    found: list[StoredCall] = []
+    for server_id, head in heads.items():
+        start = max(after.get(server_id, 0), head - KEPT)
+        if head > start:
+            found += in_chain(conn, server_id, range(start + 1, head + 1))
+    found.sort(key=_moment)
+    return News(tuple(found[-KEPT:]), {**after, **heads})
+
+
+def _moment(call: StoredCall) -> tuple[int, str, int]:
+    return (0 if call.record is None else call.record.started_at_ms, call.link.server_id, call.link.server_seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +127,7 @@ def under_way(conn: Connection) -> tuple[UnderWay, ...]:
     rows = conn.execute(
         select(intent.c.call_id, intent.c.at_ms, body.c.tool_name, body.c.agent_id, body.c.host)
         .join(body, (body.c.server_id == intent.c.server_id) & (body.c.server_seq == intent.c.server_seq))
-        .order_by(intent.c.at_ms.desc())
+        .order_by(intent.c.at_ms.desc(), intent.c.call_id)
         .limit(UNDER_WAY)
     )
     return tuple(
@@ -128,7 +139,10 @@ def under_way(conn: Connection) -> tuple[UnderWay, ...]:
 def running(conn: Connection, now_ms: int) -> tuple[Running, ...]:
     table = ledger_server.c
     rows = conn.execute(
-        select(ledger_server).where(table.ended_at_ms.is_(None)).order_by(table.last_seen_ms.desc()).limit(SERVERS)
+        select(ledger_server)
+        .where(table.ended_at_ms.is_(None))
+        .order_by(table.last_seen_ms.desc(), table.server_id)
+        .limit(SERVERS)
     )
     return tuple(
         Running(
@@ -145,28 +159,35 @@ def running(conn: Connection, now_ms: int) -> tuple[Running, ...]:
     )
 
 
-async def _followed(desk: Desk, after: int) -> list[CallLine]:
+async def _look(desk: Desk) -> None:
+    now_ms = desk.now_ms()
+    await desk.feed.look(now_ms, lambda positions: desk.read(news, positions, now_ms))
+
+
+def _lines(desk: Desk, after: int) -> list[CallLine]:
     """Calls behind a number, newest first. An announcement is left out: the call that it announces will follow."""
-    await desk.feed.look(lambda positions: desk.read(news, positions))
-    found = desk.feed.newest(after)
-    shown = [one.call for one in found if one.call.record is None or one.call.record.kind != "intent"]
+    found = (one.call for one in desk.feed.newest(after))
+    shown = [call for call in found if call.record is None or call.record.kind != "intent"]
     return [line_of(call) for call in shown[:SHOWN]]
 
 
 async def activity(visit: Visit) -> View:
     desk = visit.desk
-    lines = await _followed(desk, 0)
+    await _look(desk)
+    lines = _lines(desk, 0)
     around = await desk.read(overview, desk.now_ms())
     values = {"lines": lines, "feed": desk.feed.name, "last": desk.feed.last, "shown": SHOWN, "around": around}
     return View("activity.html", {"title": "Activity", **values})
 
 
 async def live(visit: Visit) -> Fragments:
-    """What is new since the page was made or last asked; an empty answer costs one small query."""
+    """What is new since the page was made or last asked; an empty answer costs two small queries."""
     desk = visit.desk
+    await _look(desk)
     given = visit.query("after", 18)
+    # Looked at first: a feed that has begun anew has another name, and the page's number means nothing to it.
     ours = visit.query("feed", 40) == desk.feed.name and given.isdecimal() and given.isascii()
-    lines = await _followed(desk, int(given) if ours else 0)
+    lines = _lines(desk, int(given) if ours else 0)
     under = await desk.read(under_way)
     return Fragments(
         (

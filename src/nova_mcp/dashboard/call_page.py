@@ -1,17 +1,17 @@
 """One call whole: what was asked, what happened, how it was verified, its receipt, and its place in the chain."""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from sqlalchemy import Connection, select
 from starlette.responses import Response
 
 from nova_mcp.dashboard.calls import CallLine, line_of
+from nova_mcp.dashboard.chain import Chain, chain_of
 from nova_mcp.dashboard.desk import Outcome, Place, View, Visit, missing
 from nova_mcp.dashboard.words import plain, pretty
 from nova_mcp.journal.store import observation
 from nova_mcp.observation.model import CallRecord, PageState
-from nova_mcp.observation.rules import body_hash, canonical_body, genesis_hash, link_hash
 from nova_mcp.observation.store import StoredCall, get_call, ledger_link
 from nova_mcp.verification.store import find_transition
 from nova_mcp.verification.transitions import PROOF, StoredTransition
@@ -21,20 +21,6 @@ LESSONS: Final = 20
 # Observations are written with the record, so they lie in the time of the call and a little after it.
 _AFTER_MS: Final = 5_000
 PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
-
-ChainVerdict = Literal["fits", "broken", "erased"]
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """Where a record stands in its server's chain, and whether it fits there."""
-
-    server_id: str
-    server_seq: int
-    body_hash: str
-    hash: str
-    verdict: ChainVerdict
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +94,7 @@ def call_view(conn: Connection, call_id: str) -> CallView | None:
         arguments="" if record is None or record.arguments in (None, {}) else pretty(record.arguments)[:ARGUMENT_CHARS],
         pages=() if record is None else _pages(record.before, record.after),
         flags=() if record is None else tuple(sorted(flag.replace("_", " ") for flag in record.touched.flags)),
-        chain=_chain(conn, call),
+        chain=chain_of(conn, call),
         proof=None if transition is None else proof_of(transition),
         lessons=() if record is None else _lessons(conn, record),
         related=_related(conn, call, transition),
@@ -177,35 +163,6 @@ def _pages(before: PageState, after: PageState) -> tuple[tuple[str, str, str], .
 
 def _shown(value: str | int | None) -> str:
     return "" if value is None else plain(value)
-
-
-def _chain(conn: Connection, call: StoredCall) -> Chain:
-    """Recomputed on the spot: the body's hash, and the link from the record before."""
-    link = call.link
-    verdict, words = _fits(conn, call)
-    return Chain(link.server_id, link.server_seq, link.body_hash.hex(), link.hash.hex(), verdict, words)
-
-
-def _fits(conn: Connection, call: StoredCall) -> tuple[ChainVerdict, str]:
-    link = call.link
-    previous = (
-        genesis_hash(link.server_id)
-        if link.server_seq == 1
-        else conn.execute(
-            select(ledger_link.c.hash).where(
-                ledger_link.c.server_id == link.server_id, ledger_link.c.server_seq == link.server_seq - 1
-            )
-        ).scalar_one_or_none()
-    )
-    if previous is None:
-        return "broken", "The record before this one is missing."
-    if link_hash(previous, link.server_seq, link.body_hash) != link.hash:
-        return "broken", "The link to the record before does not fit."
-    if call.record is None:
-        return "erased", "The body was erased by retention; its hash still fits into the chain."
-    if body_hash(canonical_body(call.record)) != link.body_hash:
-        return "broken", "The body is not the one that was recorded."
-    return "fits", "The body's hash and the link to the record before it fit."
 
 
 def _lessons(conn: Connection, record: CallRecord) -> tuple[Lesson, ...]:

@@ -32,6 +32,8 @@ _PROOFS: Final = {
     "verified": ("verified", "good"),
     "verified_success": ("verified", "good"),
     "likely": ("likely", "plain"),
+    "uncertain": ("uncertain", "warn"),
+    "failed": ("disproved", "bad"),
     "verified_fail": ("disproved", "bad"),
     "indeterminate": ("undecided", "warn"),
 }

@@ -1,17 +1,20 @@
 """The list of calls: newest first, page by page, filtered within a bounded stretch of the ledger."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
 
 from sqlalchemy import ColumnElement, Connection, Subquery, and_, or_, select, true
 
 from nova_mcp.dashboard.calls import CallLine, line_of, outcome_words
+from nova_mcp.dashboard.chain import in_chain
 from nova_mcp.dashboard.desk import ROOT, Entry, Place, View, Visit
+from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.rules import storable_text
-from nova_mcp.observation.store import ledger_body, ledger_link, stored_call
+from nova_mcp.observation.store import ledger_body
 
 SHOWN: Final = 50
 # How many calls one page looks at for those that fit its filters; a rare one is found by going on from there.
@@ -43,13 +46,21 @@ class Filters:
     agent: str = ""
     host: str = ""
     intents: bool = False
+    # A minute of UTC before which to begin, as a form writes it.
+    until: str = ""
 
     @property
     def any(self) -> bool:
         return bool(self.tool or self.outcome or self.agent or self.host)
 
     def query(self, **more: str) -> str:
-        given = {"tool": self.tool, "outcome": self.outcome, "agent": self.agent, "host": self.host}
+        given = {
+            "tool": self.tool,
+            "outcome": self.outcome,
+            "agent": self.agent,
+            "host": self.host,
+            "until": self.until,
+        }
         chosen = {**given, "intents": "1" if self.intents else "", **more}
         return urlencode({name: value for name, value in chosen.items() if value})
 
@@ -67,6 +78,15 @@ class CallsPage:
 def cursor_of(text: str) -> Cursor | None:
     found = _CURSOR.fullmatch(text)
     return None if found is None else Cursor(int(found[1]), int(found[2]), found[3])
+
+
+def moment_of(text: str) -> Cursor | None:
+    """The place of a minute: everything that began before it stands behind."""
+    try:
+        at = datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return Cursor(int(at.timestamp() * 1000), 0, "~")
 
 
 def calls(conn: Connection, wanted: Filters, before: Cursor | None) -> CallsPage:
@@ -128,36 +148,30 @@ def _lines(conn: Connection, places: Sequence[Cursor]) -> tuple[CallLine, ...]:
     wanted: dict[str, list[int]] = {}
     for place in places:
         wanted.setdefault(place.server_id, []).append(place.server_seq)
-    # Server by server: of pairs, SQLite would not make a search by key.
-    known = {key: line for server, seqs in wanted.items() for key, line in _of_server(conn, server, seqs)}
-    found = ((place.server_id, place.server_seq) for place in places)
+    known = {
+        (call.link.server_id, call.link.server_seq): line_of(call)
+        for server, seqs in wanted.items()
+        for call in in_chain(conn, server, seqs)
+    }
+    found = ((ServerId(place.server_id), place.server_seq) for place in places)
     return tuple(known[place] for place in found if place in known)
 
 
-def _of_server(conn: Connection, server_id: str, seqs: Sequence[int]) -> Iterator[tuple[tuple[str, int], CallLine]]:
-    body, link = ledger_body.c, ledger_link.c
-    rows = conn.execute(
-        select(ledger_link, body.body)
-        .join_from(ledger_link, ledger_body, (body.server_id == link.server_id) & (body.server_seq == link.server_seq))
-        .where(link.server_id == server_id, link.server_seq.in_(seqs))
-    )
-    for call in map(stored_call, rows):
-        yield (call.link.server_id, call.link.server_seq), line_of(call)
-
-
 def filters_of(visit: Visit) -> Filters:
-    outcome = visit.query("outcome")
+    outcome, until = visit.query("outcome"), visit.query("until", 20)
     return Filters(
         tool=visit.query("tool", 80),
         outcome=outcome if outcome in OUTCOMES else "",
         agent=visit.query("agent", 120),
         host=visit.query("host", 253).lower(),
         intents=visit.query("intents") == "1",
+        until=until if moment_of(until) else "",
     )
 
 
 async def listed(visit: Visit) -> View:
-    wanted, before = filters_of(visit), cursor_of(visit.query("before"))
+    wanted, turned = filters_of(visit), cursor_of(visit.query("before"))
+    before = turned or moment_of(wanted.until)
     page = await visit.desk.read(calls, wanted, before)
     return View(
         "calls.html",
@@ -166,7 +180,7 @@ async def listed(visit: Visit) -> View:
             "lines": page.lines,
             "wanted": wanted,
             "outcomes": [(one, outcome_words(one)[0]) for one in OUTCOMES],
-            "paged": before is not None,
+            "paged": turned is not None,
             "looked_back_to_ms": page.looked_back_to_ms,
             "older": page.next and f"{ROOT}/calls?{wanted.query(before=page.next.text())}",
             "newest": f"{ROOT}/calls?{wanted.query()}",

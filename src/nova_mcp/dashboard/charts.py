@@ -65,11 +65,11 @@ class Chart:
 
 
 def nice_top(value: float) -> float:
-    """The end of a scale: 1, 2 or 5 times a power of ten, not below the value."""
-    if value <= 1:
-        return 1.0
+    """The end of a scale, not below the value: whole, and so is its middle."""
+    if value <= 2:
+        return 2.0
     power = 10.0 ** int(log10(value))
-    return next(step * power for step in (1, 2, 5, 10) if step * power >= value)
+    return next(step * power for step in (1, 2, 4, 10) if step * power >= value and step * power > 1)
 
 
 def _svg(label: str, inner: Sequence[Markup], css: str, height: int = HEIGHT) -> Markup:

@@ -12,6 +12,8 @@ from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.store import StoredCall
 
 KEPT: Final = 100
+# After so long without anybody looking it begins anew, instead of catching up with everything in between.
+STALE_MS: Final = 300_000
 
 Positions = Mapping[ServerId, int]
 
@@ -40,16 +42,26 @@ class Feed:
         self._calls: deque[Numbered] = deque(maxlen=KEPT)
         self._positions: Positions | None = None
         self._last = 0
+        self._looked_ms = 0
         self._lock = anyio.Lock()
 
-    async def look(self, read: Callable[[Positions | None], Awaitable[News]]) -> None:
+    async def look(self, now_ms: int, read: Callable[[Positions | None], Awaitable[News]]) -> None:
         """Take in what is new."""
         async with self._lock:
+            if abs(now_ms - self._looked_ms) > STALE_MS:
+                self._begin()
+            self._looked_ms = now_ms
             news = await read(self._positions)
             for call in news.calls:
                 self._last += 1
                 self._calls.append(Numbered(self._last, call))
             self._positions = news.positions
+
+    def _begin(self) -> None:
+        self.name = secrets.token_hex(6)
+        self._calls.clear()
+        self._positions = None
+        self._last = 0
 
     @property
     def last(self) -> int:
