@@ -81,6 +81,7 @@ AIMS: Final = (
     Aim("S9", "calls saved on a repeat visit", "≥ 50 % fewer; 0 wrong replays", ("repeat_visits",), "learning"),
     Aim("R1", "`kill -9` at random points", "nothing answered is missing, doubled or left over", ("kill",), "truth"),
     Aim("R2", "memory and handles", "no growth over many calls", ("pipeline",), "scale"),
+    Aim("D1", "the dashboard on a long ledger", "last ÷ first ≤ 2 up to 10⁶ calls", ("dashboard",), "scale"),
     Aim("P1", "names and roles", "every difference from Chromium's tree by a named rule", ("names",), "truth"),
     Aim("P2", "claims about pages", "recall and precision that each detector's set supports", ("labels",), "truth"),
     Aim("K1", "tasks recognised", "right among the accepted, told with its interval", ("tasks",), "tasks"),
