@@ -73,8 +73,8 @@ AIMS: Final = (
     Aim(
         "S7",
         "flat as the store grows",
-        "last ÷ first ≤ 2 up to 10⁶ observations, 10⁵ entries, 10⁵ profiles",
-        ("journal", "knowledge", "tasks", "facts"),
+        "last ÷ first ≤ 2 up to 10⁶ observations or calls, 10⁵ entries, 10⁵ profiles",
+        ("journal", "knowledge", "tasks", "facts", "dashboard"),
         "scale",
     ),
     Aim("S8", "cold start", "bare SDK + 150 ms to the first `tools/list`", ("pipeline",), "speed"),
@@ -85,4 +85,3 @@ AIMS: Final = (
     Aim("P2", "claims about pages", "recall and precision that each detector's set supports", ("labels",), "truth"),
     Aim("K1", "tasks recognised", "right among the accepted, told with its interval", ("tasks",), "tasks"),
 )
-BY_KEY: Final = {aim.key: aim for aim in AIMS}

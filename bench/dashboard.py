@@ -132,7 +132,7 @@ def _told(label: str, urls: list[str], sizes: tuple[int, ...], folder: Path) -> 
         rows,
     )
     for name, medians in found.items():
-        tell(flat("dashboard", f"{name}, {label}, by ledger rows", medians, sizes, LONG_SIZES[-1], ROUNDS))
+        tell(flat("S7", f"{name}, {label}, by ledger rows", medians, sizes, LONG_SIZES[-1], ROUNDS))
     return rows
 
 

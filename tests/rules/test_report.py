@@ -187,7 +187,7 @@ def test_a_marked_place_with_an_unknown_name_is_a_mistake() -> None:
 def test_tables_of_the_readme_name_what_is_missing() -> None:
     text = readme_table("scale", [a_section("journal", a_finding("S7", met=False))])
     assert "**missed**" in text
-    assert "(knowledge, tasks, facts)" in text
+    assert "(knowledge, tasks, facts, dashboard)" in text
     assert "2026-11-16" in text
     assert "**not measured**" in readme_table("scale", [])
 
