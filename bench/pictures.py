@@ -86,9 +86,9 @@ def chosen(found: Mapping[str, Mapping[str, Look]]) -> list[Shot]:
 
 async def not_reached(context: BrowserContext, served: Served, found: Mapping[str, Mapping[str, Look]]) -> list[str]:
     """Places with a page to which nothing led. Pictures have none, nor has what answers with news and never ends."""
-    shown = {place_of(one, [place.path for place in PLACES]) for looks in found.values() for look in looks.values()
-             for one in look.pictures}  # fmt: skip
-    known = {*found, *shown, *WHILE_STOPPED}
+    paths = [place.path for place in PLACES]
+    pictures = {one for looks in found.values() for look in looks.values() for one in look.pictures}
+    known = {*found, *(place_of(one, paths) for one in pictures), *WHILE_STOPPED}
     missing = [place.path for place in PLACES if place.get is not None and place.path not in known]
     cookies = {one["name"]: one["value"] for one in await context.cookies()}
     pages = []
