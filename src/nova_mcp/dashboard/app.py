@@ -133,9 +133,7 @@ class _Front:
     async def _run(self, handler: Handler, visit: Visit) -> Outcome:
         try:
             return await handler(visit)
-        except StoreUnavailable as failure:
-            return _refusal(503, f"{failure.message}. {failure.hint}")
-        except NovaError as error:
+        except (StoreUnavailable, NovaError) as error:
             return _refusal(503, f"{error.message}. {error.hint}")
 
     async def _answered(self, request: Request, session: Session, place: Place, outcome: Outcome) -> Response:
