@@ -1,21 +1,10 @@
 """Addresses of the pages on what agents work at: goals, recurring tasks and their runs."""
 
-from typing import Final
-
 from nova_mcp.dashboard import goals_page, run_page, tasks_page
+from nova_mcp.dashboard.addresses import address, text, whole
 from nova_mcp.dashboard.desk import Entry, Place, View, Visit, missing
-from nova_mcp.dashboard.memory_places import address, text
 from nova_mcp.dashboard.run_page import FILTERS, RunAsked
 from nova_mcp.dashboard.words import plain
-
-_LARGEST: Final = 2**53
-
-
-def whole(visit: Visit, name: str) -> int | None:
-    """A number that an address carries; None for anything else."""
-    given = text(visit, name)
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 17 and int(given) < _LARGEST else None
-
 
 # -- goals
 
