@@ -23,9 +23,9 @@ from nova_mcp.dashboard import (
     statistics_page,
     work_places,
 )
-from nova_mcp.dashboard.desk import ROOT, Desk, Fragments, Handler, Leave, Outcome, Place, View, Visit, missing
+from nova_mcp.dashboard.desk import Desk, Fragments, Handler, Leave, Outcome, Place, View, Visit, missing
 from nova_mcp.dashboard.doors import Guarded, cookie_name, from_here, ours, read_form
-from nova_mcp.dashboard.home import Home
+from nova_mcp.dashboard.home import ROOT, Home
 from nova_mcp.dashboard.rendering import STATIC, Renderer
 from nova_mcp.dashboard.sessions import Session
 from nova_mcp.dashboard.signing import SignIn, theme_of

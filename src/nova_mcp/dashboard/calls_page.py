@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 from sqlalchemy import ColumnElement, Connection, Subquery, and_, or_, select, true
 
 from nova_mcp.dashboard.calls import CallLine, line_of, outcome_words
-from nova_mcp.dashboard.desk import ROOT, Entry, Place, View, Visit
+from nova_mcp.dashboard.desk import Entry, Place, View, Visit
+from nova_mcp.dashboard.home import ROOT
 from nova_mcp.observation.rules import storable_text
 from nova_mcp.observation.store import ledger_body, ledger_link, stored_call
 
