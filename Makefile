@@ -40,13 +40,13 @@ report: setup ## run every benchmark in its short form and write docs/report.md 
 screenshots: setup ## pictures of every dashboard page under docs/images/
 	$(BIN)/python -m bench.pictures
 
-run: setup ## HTTP server on loopback
+run: setup ## HTTP server on loopback, with the dashboard
 	$(BIN)/nova serve --http
 
 demo: setup ## a story over eight simulated days with a real browser, every chapter checked
 	$(BIN)/nova demo
 
-docs: $(READY) ## regenerate the tool manifest and docs/tools.md
+docs: $(READY) ## regenerate the tool manifest, the shell's completions and docs/tools.md
 	$(BIN)/nova tools --write
 
 lock: $(READY) ## resolve and lock dependencies anew
