@@ -21,6 +21,7 @@ from nova_mcp.dashboard import (
     run_page,
     tasks_page,
 )
+from nova_mcp.dashboard.tasks_page import RunPlace
 from nova_mcp.facts.tables import fact, fact_binding
 from nova_mcp.journal.candidate_store import candidate
 from nova_mcp.knowledge.model import ScopeName
@@ -150,7 +151,7 @@ READINGS: dict[str, Reading] = {
     "goals": lambda conn: goals_page.goals(conn, "local", NOW),
     "open runs": lambda conn: tasks_page.tasks(conn, None, NOW, ended=False),
     "all runs": lambda conn: tasks_page.tasks(conn, None, NOW, ended=True),
-    "runs further on": lambda conn: tasks_page.tasks(conn, NOW - DAY_MS - 300, NOW, ended=True),
+    "runs further on": lambda conn: tasks_page.tasks(conn, RunPlace(NOW - DAY_MS - 300, "x"), NOW, ended=True),
     "notes about sites": lambda conn: notes_page.notes(conn, "domain", "", NOW),
     "notes about one site": lambda conn: notes_page.notes(conn, "domain", "shop.test", NOW),
     "working rules": lambda conn: notes_page.notes(conn, "operator", "", NOW),

@@ -4,6 +4,7 @@ from nova_mcp.dashboard import goals_page, run_page, tasks_page
 from nova_mcp.dashboard.addresses import address, text, whole
 from nova_mcp.dashboard.desk import Entry, Place, View, Visit, missing
 from nova_mcp.dashboard.run_page import FILTERS, RunAsked
+from nova_mcp.dashboard.tasks_page import RunPlace
 from nova_mcp.dashboard.words import plain
 
 # -- goals
@@ -27,8 +28,12 @@ async def goal(visit: Visit) -> View:
 
 async def tasks(visit: Visit) -> View:
     ended = text(visit, "ended") == "yes"
-    found = await visit.desk.read(tasks_page.tasks, whole(visit, "before"), visit.desk.now_ms(), ended=ended)
-    following = found.next_before and address("/tasks", ended="yes" if ended else "", before=found.next_before)
+    before = whole(visit, "before")
+    after = None if before is None else RunPlace(before, text(visit, "run"))
+    found = await visit.desk.read(tasks_page.tasks, after, visit.desk.now_ms(), ended=ended)
+    following = found.following and address(
+        "/tasks", ended="yes" if ended else "", before=found.following.at_ms, run=found.following.instance_id
+    )
     return View("tasks.html", {"title": "Tasks", "page": found, "following": following})
 
 
