@@ -43,13 +43,13 @@ screenshots: setup ## pictures of every dashboard page under docs/images/
 axe: setup ## write docs/accessibility.md: what axe-core finds on every dashboard page
 	PYTHONPATH=tests:tests/dashboard $(BIN)/python tests/dashboard/axe_report.py > docs/accessibility.md
 
-run: setup ## HTTP server on loopback
+run: setup ## HTTP server on loopback, with the dashboard
 	$(BIN)/nova serve --http
 
 demo: setup ## a story over eight simulated days with a real browser, every chapter checked
 	$(BIN)/nova demo
 
-docs: $(READY) ## regenerate the tool manifest and docs/tools.md
+docs: $(READY) ## regenerate the tool manifest, the shell's completions and docs/tools.md
 	$(BIN)/nova tools --write
 
 lock: $(READY) ## resolve and lock dependencies anew

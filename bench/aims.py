@@ -86,4 +86,3 @@ AIMS: Final = (
     Aim("P2", "claims about pages", "recall and precision that each detector's set supports", ("labels",), "truth"),
     Aim("K1", "tasks recognised", "right among the accepted, told with its interval", ("tasks",), "tasks"),
 )
-BY_KEY: Final = {aim.key: aim for aim in AIMS}

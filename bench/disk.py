@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection, text
 
-from bench.journal import NOW_MS, _call, _write
+from bench.journal import NOW_MS, a_call, recorded
 from bench.tables import machine, show
 from nova_mcp.journal.counters import Counters
 from nova_mcp.observation.janitor import retention_policy
@@ -38,8 +38,8 @@ def _lay_down(db: Database, first: int, last: int) -> None:
 
     def several(conn: Connection, numbers: range) -> None:
         for number in numbers:
-            record = _call("disk", number)
-            _write(conn, counters, _looked(record) if number % 2 else record)
+            record = a_call("disk", number)
+            recorded(conn, counters, _looked(record) if number % 2 else record)
 
     for start in range(first, last, STEP):
         db.write_sync(several, range(start, min(start + STEP, last)))

@@ -105,7 +105,7 @@ def _figures(db: Database, size: int) -> None:
         )
 
 
-def _call(server_id: str, number: int) -> CallRecord:
+def a_call(server_id: str, number: int) -> CallRecord:
     page = PageState("tab_1", "A", f"https://site{number % SITES}.example/a", f"site{number % SITES}.example/a", 1)
     return CallRecord(
         call_id=f"{server_id}-{number}",
@@ -124,7 +124,7 @@ def _call(server_id: str, number: int) -> CallRecord:
     )
 
 
-def _write(conn: Connection, counters: Counters, record: CallRecord) -> None:
+def recorded(conn: Connection, counters: Counters, record: CallRecord) -> None:
     link = append_call(conn, record)
     derive(conn, record, link)
     counters.count(conn, record, link)
@@ -148,12 +148,12 @@ def _measured(db: Database, size: int, rounds: int) -> dict[str, float]:
     server_id, counters = f"bench-{size}", Counters()
     db.write_sync(register_server, ServerInfo(ServerId(server_id), NOW_MS, 1, 1, "bench", "0"))
     for number in range(20):
-        db.write_sync(_write, counters, _call(server_id, number))
+        db.write_sync(recorded, counters, a_call(server_id, number))
     return {
         "memory_stats, 24 h": ask(24),
         "memory_stats, 720 h": ask(720),
         "one call recorded and learned from": _timed(
-            5 * rounds, lambda number: db.write_sync(_write, counters, _call(server_id, 20 + number))
+            5 * rounds, lambda number: db.write_sync(recorded, counters, a_call(server_id, 20 + number))
         ),
     }
 

@@ -37,7 +37,6 @@ class Tally:
     sent: int = 0
     answered: set[str] = field(default_factory=set)
     browsers_left: int = 0
-    recovered_stores: int = 0
 
 
 @asynccontextmanager

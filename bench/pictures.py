@@ -22,7 +22,7 @@ from bench.pictures_pages import MOST_BYTES, Look, best, lighter, look_at, pictu
 from bench.pictures_session import STARTS_WITHIN_S, Served, agent_at_work, play_story, server, stopped
 from nova_mcp.browser.discovery import find_browser, this_machine
 from nova_mcp.dashboard.app import PLACES
-from nova_mcp.dashboard.desk import ROOT
+from nova_mcp.dashboard.home import ROOT
 
 OUT: Final = REPOSITORY / "docs" / "images"
 DESK: Final = ViewportSize(width=1280, height=860)
@@ -86,9 +86,9 @@ def chosen(found: Mapping[str, Mapping[str, Look]]) -> list[Shot]:
 
 async def not_reached(context: BrowserContext, served: Served, found: Mapping[str, Mapping[str, Look]]) -> list[str]:
     """Places with a page to which nothing led. Pictures have none, nor has what answers with news and never ends."""
-    shown = {place_of(one, [place.path for place in PLACES]) for looks in found.values() for look in looks.values()
-             for one in look.pictures}  # fmt: skip
-    known = {*found, *shown, *WHILE_STOPPED}
+    paths = [place.path for place in PLACES]
+    pictures = {one for looks in found.values() for look in looks.values() for one in look.pictures}
+    known = {*found, *(place_of(one, paths) for one in pictures), *WHILE_STOPPED}
     missing = [place.path for place in PLACES if place.get is not None and place.path not in known]
     cookies = {one["name"]: one["value"] for one in await context.cookies()}
     pages = []

@@ -11,7 +11,6 @@ from typing import Literal
 from urllib.parse import parse_qsl, urlsplit
 
 Design = Literal["first", "second"]
-DESIGNS: tuple[Design, ...] = ("first", "second")
 
 # What a control means is taken off the page before anybody can look at it, and is told to the site while the click is
 # still being handled, so that nothing is in flight when the site is asked.

@@ -24,8 +24,7 @@ def _asked(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--only", metavar="NAME[,NAME…]", help="measure these alone; the others keep what they have")
     parser.add_argument("--long", action="store_true", help="in the long form, kept beside the short one")
     parser.add_argument("--limit", type=float, metavar="SECONDS", help="end each benchmark after so long")
-    parser.add_argument("--render", action="store_true", help="measure nothing; write the pages from what is stored")
-    parser.add_argument("--readme", action="store_true", help="the same: README and report from what is stored")
+    parser.add_argument("--render", action="store_true", help="measure nothing; write both pages from what is stored")
     return parser.parse_known_args(words)
 
 
@@ -70,7 +69,7 @@ def main(words: Sequence[str]) -> int:
     """Whether every benchmark came to its end; missed aims are results and stand in the report."""
     asked, more = _asked(words)
     broken = 0
-    if not (asked.render or asked.readme):
+    if not asked.render:
         form: Form = "long" if asked.long else "short"
         begun, environment = time.monotonic(), this_environment()
         for name in _names(asked.only):

@@ -42,7 +42,7 @@ from nova_mcp.promotion.collector import HOOKS
 from nova_mcp.promotion.learning import Learning
 from nova_mcp.promotion.taking_up import take_up
 from nova_mcp.retention import chores, holds, note_chores
-from nova_mcp.secrets.store import open_secrets
+from nova_mcp.secrets.store import SecretStore, open_secrets
 from nova_mcp.server.backend import Health
 from nova_mcp.server.logs import hide_in_logs
 from nova_mcp.server.origins import is_loopback
@@ -188,24 +188,8 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
     await db.write(claims_of_ended_servers, ports.clock.now_ms(), tasks.learn_mode)
     await db.write(fact_endings.close_ended_targets, ports.clock.now_ms())
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
-    policies = await anyio.to_thread.run_sync(load_policies, settings.data_dir)
     policy = navigation_policy(settings)
-    memory = Memory(
-        verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
-        journal=Journal(db, ports),
-        statistician=Statistician(db, ports.clock),
-        facts=FactKeeper(
-            db,
-            ports.clock,
-            policies=policies,
-            hides=secrets.redactor.text,
-            keep_raw_urls=settings.keep_raw_urls,
-            multi_tenant=settings.notes.multi_tenant_domains,
-        ),
-        learning=Learning.over(db, ports.clock),
-        tasks=tasks,
-        notes=NoteMemory.over(db, ports, settings.notes),
-    )
+    memory = await _memory(settings, ports, db, recorder, secrets, tasks)
     ends = (fact_endings.target_ended, memory.notes.sites.target_ended)
     journal = StoredJournal(
         db,
@@ -241,6 +225,29 @@ def _recorder(db: Database, ports: Ports, server_id: ServerId, tasks: TaskMemory
     collected = collecting(HOOKS, Counters().count)
     also = (settle_recovered, renew_after_act, collected, evidence.collect, tasks.learn_mode.count)
     return Recorder(db, ports, server_id, also=also, missed=evidence.missed, first=evidence.mark_gaps)
+
+
+async def _memory(
+    settings: Settings, ports: Ports, db: Database, recorder: Recorder, secrets: SecretStore, tasks: TaskMemory
+) -> Memory:
+    """Everything that is kept from call to call, and who looks after it."""
+    policies = await anyio.to_thread.run_sync(load_policies, settings.data_dir)
+    return Memory(
+        verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
+        journal=Journal(db, ports),
+        statistician=Statistician(db, ports.clock),
+        facts=FactKeeper(
+            db,
+            ports.clock,
+            policies=policies,
+            hides=secrets.redactor.text,
+            keep_raw_urls=settings.keep_raw_urls,
+            multi_tenant=settings.notes.multi_tenant_domains,
+        ),
+        learning=Learning.over(db, ports.clock),
+        tasks=tasks,
+        notes=NoteMemory.over(db, ports, settings.notes),
+    )
 
 
 def _upkeep(parts: Parts, db: Database) -> list[Loop]:

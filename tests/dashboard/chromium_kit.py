@@ -10,11 +10,14 @@ from pathlib import Path
 
 import anyio
 import uvicorn
+from axe_playwright_python.async_playwright import Axe
 from dashboard_kit import NOW, TOKEN, Stand
 from playwright.async_api import Browser, Page, async_playwright
 
 from nova_mcp.browser.discovery import Machine, find_browser
 
+# What axe may find on no page.
+GRAVE = ("moderate", "serious", "critical")
 FLAGS = ["--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 
 
@@ -94,3 +97,26 @@ async def signed_in(browser: Browser, root: str, look: Look | None = None) -> As
     finally:
         await context.close()
     assert not [one for one in complaints if "404" not in one], complaints
+
+
+async def grave(page: Page) -> list[str]:
+    """What keeps people out of this page, by axe."""
+    found = await Axe().run(page, options={"resultTypes": ["violations"]})
+    return [
+        f"{one['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
+        for one in found.response["violations"]
+        if one["impact"] in GRAVE
+        for node in one["nodes"]
+    ]
+
+
+async def tab_to(page: Page, reached: str, limit: int = 80) -> None:
+    """Press Tab until focus is where it is wanted, and see that it can be seen on the way."""
+    for _ in range(limit):
+        await page.keyboard.press("Tab")
+        seen = "e => getComputedStyle(e).outlineStyle !== 'none' || e.matches('body, .skip')"
+        focused = await page.evaluate_handle("document.activeElement")
+        assert await focused.evaluate(seen), await focused.evaluate("e => e.outerHTML")
+        if await page.evaluate(reached):
+            return
+    raise AssertionError(f"focus never came there: {reached}")

@@ -1,15 +1,14 @@
 """Pages cost the same however long the ledger is: no plan walks it, and the work does not grow with it."""
 
 import re
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import pytest
 from bench.dashboard_rows import grow
 from dashboard_kit import NOW, Stand, a_call, stand
 from filled import COMMIT, fill
-from sqlalchemy import Connection, Engine, event
+from growth_kit import Reading, plans, work
+from sqlalchemy import Connection
 
 from nova_mcp.dashboard.activity_page import news, overview
 from nova_mcp.dashboard.call_page import call_view
@@ -31,7 +30,6 @@ GROWING = (
 )
 MIDDLE = Cursor(NOW - 86_400_000, 1, "a")
 
-Reading = Callable[[Connection], object]
 READINGS: dict[str, Reading] = {
     "the newest calls": lambda conn: news(conn, None, NOW),
     "what is new": lambda conn: news(conn, {one.server_id: one.head_seq - 3 for one in servers(conn)}, NOW),
@@ -59,34 +57,6 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stand, St
         yield few, many
 
 
-@contextmanager
-def spied(conn: Connection) -> Iterator[list[tuple[str, object]]]:
-    """Every statement that is run meanwhile, with what is bound to it."""
-    seen: list[tuple[str, object]] = []
-
-    def note(_conn: object, _cursor: object, statement: str, parameters: object, *_: object) -> None:
-        seen.append((statement, parameters))
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
-
-
-def plans(conn: Connection, reading: Reading) -> list[tuple[str, str]]:
-    """Each step of each plan, with the statement it belongs to."""
-    with spied(conn) as seen:
-        reading(conn)
-    raw: sqlite3.Connection = conn.connection.dbapi_connection  # type: ignore[assignment]
-    found: list[tuple[str, str]] = []
-    for statement, parameters in seen:
-        if statement.lstrip().upper().startswith("SELECT"):
-            rows = raw.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()  # type: ignore[arg-type]
-            found += [(str(row[3]), statement) for row in rows]
-    return found
-
-
 @pytest.mark.parametrize("name", READINGS)
 def test_no_plan_walks_what_grows(stores: tuple[Stand, Stand], name: str):
     many = stores[1]
@@ -101,27 +71,9 @@ def test_no_plan_walks_what_grows(stores: tuple[Stand, Stand], name: str):
         assert "LIMIT" in statement, statement
 
 
-def work(conn: Connection, reading: Reading) -> int:
-    """Steps that the database's own machine takes for a reading, in hundreds."""
-    raw: sqlite3.Connection = conn.connection.dbapi_connection  # type: ignore[assignment]
-    steps = 0
-
-    def tick() -> int:
-        nonlocal steps
-        steps += 1
-        return 0
-
-    raw.set_progress_handler(tick, 100)
-    try:
-        reading(conn)
-    finally:
-        raw.set_progress_handler(None, 0)
-    return steps
-
-
 @pytest.mark.parametrize("name", READINGS)
 def test_four_times_the_ledger_is_not_more_work(stores: tuple[Stand, Stand], name: str):
-    few, many = (desk.db.read_sync(work, READINGS[name]) for desk in stores)
+    few, many = (desk.db.read_sync(work, READINGS[name], 100) for desk in stores)
     assert many <= 1.3 * few + 20, (few, many)
 
 
@@ -129,7 +81,7 @@ def test_the_measure_would_notice_a_walk(stores: tuple[Stand, Stand]):
     def walk(conn: Connection) -> object:
         return conn.exec_driver_sql("SELECT count(*) FROM ledger_body WHERE agent_id = 'x'").scalar()
 
-    few, many = (desk.db.read_sync(work, walk) for desk in stores)
+    few, many = (desk.db.read_sync(work, walk, 100) for desk in stores)
     assert many > 3 * few
     assert any(step.startswith("SCAN ledger_body") for step, _ in stores[1].db.read_sync(plans, walk))
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
-from chromium_kit import Look, chromium, serving, signed_in
+from chromium_kit import Look, chromium, grave, serving, signed_in, tab_to
 from dashboard_kit import HOSTILE, NOW, Stand, a_call, stand
 from filled import ask, fill
 from playwright.async_api import Browser, Page
@@ -15,8 +14,6 @@ from nova_mcp.human.mailbox import Mailbox
 from pages import PAGES
 
 pytestmark = pytest.mark.browser
-
-GRAVE = ("moderate", "serious", "critical")
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +35,6 @@ async def filled(tmp_path: Path) -> AsyncIterator[tuple[Stand, str]]:
             yield desk, root
 
 
-async def _grave(page: Page) -> list[str]:
-    found = await Axe().run(page, options={"resultTypes": ["violations"]})
-    return [
-        f"{one['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
-        for one in found.response["violations"]
-        if one["impact"] in GRAVE
-        for node in one["nodes"]
-    ]
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_axe_finds_nothing_serious_on_any_page(browser: Browser, filled: tuple[Stand, str], scheme: str):
     _, root = filled
@@ -56,16 +43,16 @@ async def test_axe_finds_nothing_serious_on_any_page(browser: Browser, filled: t
         for path in PAGES:
             await page.goto(f"/dashboard{path}")
             await page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-            if grave := await _grave(page):
-                found[path] = grave
+            if faults := await grave(page):
+                found[path] = faults
         await page.context.clear_cookies()
         # A link's page leaves by itself; without its script it stays.
         await page.route("**/nova.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
         for path, heading in (("/login", "Sign in"), ("/enter?ticket=x", "Open the dashboard")):
             await page.goto(f"/dashboard{path}")
             assert await page.locator("h1").text_content() == heading
-            if grave := await _grave(page):
-                found[path] = grave
+            if faults := await grave(page):
+                found[path] = faults
     assert found == {}
 
 
@@ -77,8 +64,8 @@ async def test_axe_finds_nothing_serious_on_a_phone(browser: Browser, filled: tu
         for path in ("/", "/calls/call-commit", "/statistics", "/questions", "/controls"):
             await page.goto(f"/dashboard{path}")
             await page.evaluate("document.querySelector('.menu-small').open = true")
-            found[path] = await _grave(page)
-    assert {path: grave for path, grave in found.items() if grave} == {}
+            found[path] = await grave(page)
+    assert {path: faults for path, faults in found.items() if faults} == {}
 
 
 async def test_a_page_with_a_fault_would_be_found(browser: Browser, filled: tuple[Stand, str]):
@@ -87,7 +74,7 @@ async def test_a_page_with_a_fault_would_be_found(browser: Browser, filled: tupl
         await page.evaluate(
             "document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=\"data:,\"><input>')"
         )
-        assert len(await _grave(page)) >= 2
+        assert len(await grave(page)) >= 2
 
 
 async def test_no_page_is_wider_than_a_phone(browser: Browser, filled: tuple[Stand, str]):
@@ -158,25 +145,13 @@ async def test_a_switch_is_set_by_keyboard_alone(browser: Browser, filled: tuple
     _, root = filled
     async with signed_in(browser, root) as page:
         await page.goto("/dashboard/controls")
-        await _tab_to(page, "document.activeElement.name === 'host'")
+        await tab_to(page, "document.activeElement.name === 'host'")
         await page.keyboard.type("keys.example")
         await page.keyboard.press("Enter")
         await page.get_by_text("closed_loop.commit.kill.domain.keys.example").wait_for()
-        await _tab_to(page, "document.activeElement.matches('.confirm button')")
+        await tab_to(page, "document.activeElement.matches('.confirm button')")
         await page.keyboard.press("Enter")
         await page.get_by_text("Set: closed_loop.commit.kill.domain.keys.example.").wait_for()
-
-
-async def _tab_to(page: Page, reached: str, limit: int = 60) -> None:
-    """Press Tab until focus is where it is wanted, and see that it can be seen on the way."""
-    for _ in range(limit):
-        await page.keyboard.press("Tab")
-        seen = "e => getComputedStyle(e).outlineStyle !== 'none' || e.matches('body, .skip')"
-        focused = await page.evaluate_handle("document.activeElement")
-        assert await focused.evaluate(seen), await focused.evaluate("e => e.outerHTML")
-        if await page.evaluate(reached):
-            return
-    raise AssertionError(f"focus never came there: {reached}")
 
 
 async def test_the_first_tab_stop_skips_the_menu(browser: Browser, filled: tuple[Stand, str]):

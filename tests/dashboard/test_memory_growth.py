@@ -1,7 +1,6 @@
 """Pages on memory and work cost the same however much is remembered: the work does not grow with what is not shown."""
 
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,8 @@ from typing import Any
 import memory_kit
 import pytest
 from dashboard_kit import NOW, Stand, stand
-from sqlalchemy import Connection, Engine, Table, event, insert, select
+from growth_kit import Reading, plans, work
+from sqlalchemy import Connection, Table, insert, select
 
 from nova_mcp.dashboard import (
     entry_page,
@@ -21,6 +21,7 @@ from nova_mcp.dashboard import (
     run_page,
     tasks_page,
 )
+from nova_mcp.dashboard.tasks_page import RunPlace
 from nova_mcp.facts.tables import fact, fact_binding
 from nova_mcp.journal.candidate_store import candidate
 from nova_mcp.knowledge.model import ScopeName
@@ -90,11 +91,11 @@ def grow(conn: Connection, number: int) -> None:
         number,
         lambda at: {"candidate_id": 10_000 + at, "candidate_key": f"k{at}", "updated_at_ms": at},
     )
-    work(conn, number)
-    told(conn, number)
+    grow_work(conn, number)
+    grow_notes(conn, number)
 
 
-def work(conn: Connection, number: int) -> None:
+def grow_work(conn: Connection, number: int) -> None:
     copied(conn, goal, number, lambda at: {"goal_id": f"g{at}", "created_at_ms": NOW - at, "principal": "local"})
     copied(
         conn,
@@ -111,7 +112,7 @@ def work(conn: Connection, number: int) -> None:
     copied(conn, task_profile, number, lambda at: {"profile_id": f"p{at}", "updated_at_ms": NOW - at})
 
 
-def told(conn: Connection, number: int) -> None:
+def grow_notes(conn: Connection, number: int) -> None:
     copied(conn, fact_binding, number, lambda at: {"binding_id": f"z{at:06}/a", "target_id": f"z{at:06}"})
     copied(conn, fact, number, lambda at: {"binding_id": f"z{at:06}/a", "version": 1, "valid_to_ms": None})
     copied(
@@ -136,7 +137,6 @@ def whose(at: int) -> dict[str, Any]:
     return {"principal": f"p{at // 20:04}"}
 
 
-Reading = Callable[[Connection], object]
 READINGS: dict[str, Reading] = {
     "sites": lambda conn: knowledge_page.sites(conn, "", "", NOW),
     "sites further on": lambda conn: knowledge_page.sites(conn, "", "s000300.test", NOW),
@@ -151,7 +151,7 @@ READINGS: dict[str, Reading] = {
     "goals": lambda conn: goals_page.goals(conn, "local", NOW),
     "open runs": lambda conn: tasks_page.tasks(conn, None, NOW, ended=False),
     "all runs": lambda conn: tasks_page.tasks(conn, None, NOW, ended=True),
-    "runs further on": lambda conn: tasks_page.tasks(conn, NOW - DAY_MS - 300, NOW, ended=True),
+    "runs further on": lambda conn: tasks_page.tasks(conn, RunPlace(NOW - DAY_MS - 300, "x"), NOW, ended=True),
     "notes about sites": lambda conn: notes_page.notes(conn, "domain", "", NOW),
     "notes about one site": lambda conn: notes_page.notes(conn, "domain", "shop.test", NOW),
     "working rules": lambda conn: notes_page.notes(conn, "operator", "", NOW),
@@ -175,49 +175,11 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stand, St
         yield few, many
 
 
-def steps(conn: Connection, reading: Reading) -> int:
-    """How many times ten instructions the database's machine takes for a reading."""
-    raw: sqlite3.Connection = conn.connection.dbapi_connection  # type: ignore[assignment]
-    count = 0
-
-    def tick() -> int:
-        nonlocal count
-        count += 1
-        return 0
-
-    raw.set_progress_handler(tick, 10)
-    try:
-        reading(conn)
-    finally:
-        raw.set_progress_handler(None, 0)
-    return count
-
-
 @pytest.mark.parametrize("name", READINGS)
 def test_a_page_does_not_cost_more_where_more_is_kept(stores: tuple[Stand, Stand], name: str):
-    few, many = (one.db.read_sync(steps, READINGS[name]) for one in stores)
+    few, many = (one.db.read_sync(work, READINGS[name]) for one in stores)
     assert few > 0
     assert many <= SLACK * few + 50, f"{few} with {FEW} of each, {many} with {MANY}"
-
-
-def plans(conn: Connection, reading: Reading) -> list[tuple[str, str]]:
-    seen: list[tuple[str, Any]] = []
-
-    def note(_conn: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
-        seen.append((statement, parameters))
-
-    event.listen(Engine, "before_cursor_execute", note)
-    try:
-        reading(conn)
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
-    raw: sqlite3.Connection = conn.connection.dbapi_connection  # type: ignore[assignment]
-    return [
-        (str(row[3]), statement)
-        for statement, parameters in seen
-        if statement.lstrip().upper().startswith("SELECT")
-        for row in raw.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()
-    ]
 
 
 @pytest.mark.parametrize("name", READINGS)
@@ -244,5 +206,5 @@ def test_one_run_costs_as_much_as_it_has_units(stores: tuple[Stand, Stand]):
     for one in stores:
         own = str(one.db.read_sync(reading))
         asked = run_page.RunAsked(own)
-        costs.append(one.db.read_sync(steps, lambda conn, asked=asked: run_page.run(conn, asked, "block")))
+        costs.append(one.db.read_sync(work, lambda conn, asked=asked: run_page.run(conn, asked, "block")))
     assert costs[1] <= SLACK * costs[0] + 50, costs

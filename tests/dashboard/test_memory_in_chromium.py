@@ -5,15 +5,13 @@ from pathlib import Path
 
 import memory_kit
 import pytest
-from axe_playwright_python.async_playwright import Axe
-from chromium_kit import Look, chromium, serving, signed_in
+from chromium_kit import Look, chromium, grave, serving, signed_in, tab_to
 from dashboard_kit import Stand, stand
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser
 from test_memory_pages import ENTRY, address, every_page
 
 pytestmark = pytest.mark.browser
 
-GRAVE = ("serious", "critical")
 OPEN = "document.querySelectorAll('details:not(.menu-small)').forEach(one => one.open = true)"
 
 
@@ -37,16 +35,6 @@ async def filled(
         run = memory_kit.everything(desk.db)
         async with serving(desk) as root:
             yield desk, root, every_page(run, memory_kit.question(desk.db))
-
-
-async def grave(page: Page) -> list[str]:
-    found = await Axe().run(page, options={"resultTypes": ["violations"]})
-    return [
-        f"{one['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
-        for one in found.response["violations"]
-        if one["impact"] in GRAVE
-        for node in one["nodes"]
-    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -109,14 +97,6 @@ async def test_an_entry_is_found_from_the_list_by_keyboard_and_its_review_is_ask
                 await page.keyboard.press("Enter")
         await page.get_by_text("Nothing would change now.").wait_for()
     assert len(desk.program.calls) == before
-
-
-async def tab_to(page: Page, reached: str, limit: int = 80) -> None:
-    for _ in range(limit):
-        await page.keyboard.press("Tab")
-        if await page.evaluate(reached):
-            return
-    raise AssertionError(f"focus never came there: {reached}")
 
 
 async def test_a_review_is_confirmed_without_scripts(browser: Browser, filled: tuple[Stand, str, list[str]]):

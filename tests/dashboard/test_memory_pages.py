@@ -339,6 +339,15 @@ async def test_a_long_list_of_runs_and_of_units_is_walked_page_by_page(desk: Sta
     assert units == [f"{number:03}" for number in range(run_page.UNITS + 4)]
 
 
+async def test_runs_that_were_active_in_one_millisecond_are_all_walked(desk: Stand):
+    def write(conn: Connection) -> list[str]:
+        made = [memory_kit.run_kit.begin(conn, memory_kit.PAGES, at_ms=NOW) for _ in range(tasks_page.RUNS + 5)]
+        return sorted(one.instance_id for one in made)
+
+    runs = desk.db.write_sync(write)
+    assert await walked(desk, "/tasks", r'/tasks/runs/([0-9a-f]+)"') == runs
+
+
 async def test_addresses_keep_their_question_and_nothing_else(desk: Stand, run: str):
     async with desk.operator() as visitor:
         html = await visitor.page(address("/knowledge/site", scope="wiki.test"))

@@ -10,7 +10,7 @@ import typer
 from nova_mcp.cli.options import DataDir, Store, read_settings
 from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note, say
 from nova_mcp.clock import SystemClock
-from nova_mcp.dashboard.desk import ROOT
+from nova_mcp.dashboard.home import ROOT
 from nova_mcp.dashboard.tickets import issue
 from nova_mcp.server.auth import TokenFileError, read_token_file
 
@@ -35,11 +35,16 @@ def dashboard(
         fail("no server with a dashboard ran on this data folder yet", _HINT, EXIT_FAILED)
     except TokenFileError as error:
         fail(str(error), code=EXIT_CONFIGURATION)
-    ticket = issue(known.token, known.endpoint, SystemClock().now_ms(), secrets.token_hex(16))
-    link = f"{reachable(known.endpoint)}{ROOT}/enter?ticket={ticket}"
+    link = sign_in_link(known.endpoint, known.token)
     say(link)
     if open_it and not webbrowser.open(link):
         note("nova: no browser could be opened; follow the link by hand")
+
+
+def sign_in_link(endpoint: str, token: str) -> str:
+    """Opens the pages of that server once, within a minute."""
+    ticket = issue(token, endpoint, SystemClock().now_ms(), secrets.token_hex(16))
+    return f"{reachable(endpoint)}{ROOT}/enter?ticket={ticket}"
 
 
 def reachable(endpoint: str) -> str:

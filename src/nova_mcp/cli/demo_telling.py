@@ -1,6 +1,5 @@
 """How the demo is shown: chapters as they happen with a line of progress on a terminal, plain lines elsewhere."""
 
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +12,8 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from nova_mcp.cli.dashboard import reachable
+from nova_mcp.cli.dashboard import sign_in_link
 from nova_mcp.cli.terminal import on_terminal, print_table, say, visible
-from nova_mcp.clock import SystemClock
-from nova_mcp.dashboard.desk import ROOT
-from nova_mcp.dashboard.tickets import issue
 from nova_mcp.demo.playing import Played
 from nova_mcp.demo.quick import Comparison, Side
 from nova_mcp.demo.serving import Serving
@@ -111,8 +107,7 @@ class Teller:
 
     def open(self, server: Serving, folder: Path) -> None:
         """Where to look around; the link is for one visitor within a minute, so it is told how to get another."""
-        ticket = issue(server.token, server.endpoint, SystemClock().now_ms(), secrets.token_hex(16))
-        say(f"\nThe dashboard, signed in: {reachable(server.endpoint)}{ROOT}/enter?ticket={ticket}")
+        say(f"\nThe dashboard, signed in: {sign_in_link(server.endpoint, server.token)}")
         say(f"Another such link: nova dashboard --data-dir {folder}")
         say("Ctrl-C ends the server and removes what is not to be kept.")
 

@@ -24,9 +24,9 @@ from nova_mcp.dashboard import (
     statistics_page,
     work_places,
 )
-from nova_mcp.dashboard.desk import ROOT, Desk, Fragments, Handler, Leave, Outcome, Place, View, Visit, missing
+from nova_mcp.dashboard.desk import Desk, Fragments, Handler, Leave, Outcome, Place, View, Visit, missing
 from nova_mcp.dashboard.doors import Guarded, cookie_name, from_here, ours, read_form
-from nova_mcp.dashboard.home import Home
+from nova_mcp.dashboard.home import ROOT, Home
 from nova_mcp.dashboard.rendering import STATIC, Renderer
 from nova_mcp.dashboard.sessions import Session
 from nova_mcp.dashboard.signing import SignIn, theme_of
@@ -135,9 +135,7 @@ class _Front:
     async def _run(self, handler: Handler, visit: Visit) -> Outcome:
         try:
             return await handler(visit)
-        except StoreUnavailable as failure:
-            return _refusal(503, f"{failure.message}. {failure.hint}")
-        except NovaError as error:
+        except (StoreUnavailable, NovaError) as error:
             return _refusal(503, f"{error.message}. {error.hint}")
 
     async def _answered(self, request: Request, session: Session, place: Place, outcome: Outcome) -> Response:

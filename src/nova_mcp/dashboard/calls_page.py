@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, Connection, Subquery, and_, or_, select, t
 
 from nova_mcp.dashboard.calls import CallLine, line_of, outcome_words
 from nova_mcp.dashboard.chain import in_chain
-from nova_mcp.dashboard.desk import ROOT, Entry, Place, View, Visit
+from nova_mcp.dashboard.desk import Entry, Place, View, Visit
+from nova_mcp.dashboard.home import ROOT
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.rules import storable_text
 from nova_mcp.observation.store import ledger_body

@@ -6,7 +6,7 @@ from the stylesheet by class: the pages allow no styles of their own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, log10
+from math import log10
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -72,18 +72,9 @@ def nice_top(value: float) -> float:
     return next(step * power for step in (1, 2, 4, 10) if step * power >= value and step * power > 1)
 
 
-def _svg(label: str, inner: Sequence[Markup], css: str, height: int = HEIGHT) -> Markup:
-    return element(
-        "svg",
-        {
-            "class": css,
-            "viewBox": f"0 0 {WIDTH} {height}",
-            "preserveAspectRatio": "none",
-            "role": "img",
-            "aria-label": label,
-        },
-        *inner,
-    )
+def _plot(label: str, inner: Sequence[Markup]) -> Markup:
+    shape = {"class": "plot", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "preserveAspectRatio": "none"}
+    return element("svg", {**shape, "role": "img", "aria-label": label}, *inner)
 
 
 def _number(value: float) -> str:
@@ -103,7 +94,7 @@ def stacked(title: str, columns: Sequence[str], series: Sequence[Series], marks:
     return Chart(
         title=title,
         summary=summary,
-        plot=_svg(summary, parts, "plot"),
+        plot=_plot(summary, parts),
         scale=(brief(top), brief(top / 2), "0"),
         marks=tuple(marks),
         series=tuple(series),
@@ -168,7 +159,7 @@ def lines(title: str, columns: Sequence[str], series: Sequence[Series], marks: S
     return Chart(
         title=title,
         summary=summary,
-        plot=_svg(summary, parts, "plot"),
+        plot=_plot(summary, parts),
         scale=(f"{brief(top)}{unit}", f"{brief(top / 2)}{unit}", "0"),
         marks=tuple(marks),
         series=kept,
@@ -184,57 +175,3 @@ def _runs(values: Sequence[float]) -> list[list[tuple[int, float]]]:
         elif found[-1]:
             found.append([])
     return [run for run in found if run]
-
-
-def spark(values: Sequence[float], label: str, tone: str = "s1") -> Markup:
-    """A small row of columns beside a figure."""
-    top = max([*values, 1])
-    place = WIDTH / max(1, len(values))
-    parts = [
-        element(
-            "rect",
-            {
-                "class": tone,
-                "x": _number(at * place + place * _GAP / 2),
-                "y": _number(HEIGHT - max(3.0, value / top * HEIGHT)),
-                "width": _number(place * (1 - _GAP)),
-                "height": _number(max(3.0, value / top * HEIGHT)),
-            },
-        )
-        for at, value in enumerate(values)
-    ]
-    return _svg(label, parts, "spark")
-
-
-def meter(share: float, label: str, tone: str = "s1", goal: float | None = None) -> Markup:
-    """A bar that is filled as far as `share` says, from 0 to 1, with a mark where the goal is."""
-    filled = min(max(share, 0.0), 1.0) * WIDTH
-    parts = [
-        element("rect", {"class": "rest", "x": 0, "y": 0, "width": WIDTH, "height": 10}),
-        element("rect", {"class": tone, "x": 0, "y": 0, "width": _number(filled), "height": 10}),
-    ]
-    if goal is not None:
-        at = min(max(goal, 0.0), 1.0) * WIDTH
-        parts.append(
-            element("rect", {"class": "goal", "x": _number(max(0.0, at - 4)), "y": 0, "width": 8, "height": 10})
-        )
-    return _svg(label, parts, "meter", 10)
-
-
-def split(parts: Sequence[tuple[str, str, int]], label: str) -> Markup:
-    """One bar divided among several: name, tone and amount each."""
-    total = sum(amount for _, _, amount in parts)
-    drawn: list[Markup] = [element("rect", {"class": "rest", "x": 0, "y": 0, "width": WIDTH, "height": 10})]
-    left = 0.0
-    for name, tone, amount in parts:
-        width = amount / total * WIDTH if total else 0.0
-        if width:
-            place = {"class": tone, "x": _number(left), "y": 0, "width": _number(width), "height": 10}
-            drawn.append(element("rect", place, element("title", {}, words(f"{name}: {brief(amount)}"))))
-        left += width
-    return _svg(label, drawn, "meter", 10)
-
-
-def every(count: int, marks: int) -> int:
-    """How many columns lie between two marks of a scale."""
-    return max(1, ceil(count / max(1, marks)))

@@ -19,7 +19,6 @@ from nova_mcp.settings import Settings
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ROOT: Final = "/dashboard"
 AGENT: Final = "dashboard"
 
 

@@ -67,7 +67,6 @@ class Feed:
     def last(self) -> int:
         return self._last
 
-    def newest(self, after: int = 0, limit: int = KEPT) -> list[Numbered]:
+    def newest(self, after: int) -> list[Numbered]:
         """What came after a number, newest first."""
-        found = [numbered for numbered in reversed(self._calls) if numbered.number > after]
-        return found[:limit]
+        return [numbered for numbered in reversed(self._calls) if numbered.number > after]

@@ -37,7 +37,6 @@ class GateBar:
     percent: int
     told: str
     passed: bool
-    missing: str
 
 
 def gate_bar(gate: Gate, transition: TransitionKind) -> GateBar:
@@ -51,7 +50,6 @@ def gate_bar(gate: Gate, transition: TransitionKind) -> GateBar:
         filled(gate, sense),
         told,
         gate.passed,
-        "" if gate.passed else number(gate.delta_to_pass),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from nova_mcp.clock import Ports
 from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
@@ -10,6 +10,9 @@ from nova_mcp.settings import Settings
 
 if TYPE_CHECKING:
     from nova_mcp.storage.engine import Database
+
+# Below this address everything lies that the dashboard serves.
+ROOT: Final = "/dashboard"
 
 
 class Program(Protocol):

@@ -43,7 +43,6 @@ class SitesView:
     sites: tuple[SiteRow, ...]
     prefix: str
     next_after: str | None
-    first_page: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ def sites(conn: Connection, prefix: str, after: str, now_ms: int) -> SitesView:
     wanted = Wanted(prefix=prefix.strip().lower()[:PREFIX_CHARS], after=after, limit=SITES)
     found = listed(conn, wanted, now_ms)
     rows = tuple(SiteRow(one, _of_brief(one)) for one in found.sites)
-    return SitesView(rows, wanted.prefix, rows[-1].brief.scope if found.has_more else None, not after)
+    return SitesView(rows, wanted.prefix, rows[-1].brief.scope if found.has_more else None)
 
 
 def _of_brief(one: SiteBrief) -> tuple[LevelShare, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from nova_mcp.dashboard.lifeline import LANES, Evidence, Happening, Lane, LifeLine, Turn, lane_at
+from nova_mcp.dashboard.lifeline import LANES, Evidence, Lane, LifeLine, Turn, lane_at
 from nova_mcp.dashboard.time_axis import Axis, Tick
 
 WIDTH: Final = 960
@@ -232,8 +232,3 @@ def summary(line: LifeLine) -> str:
     ]
     told = ", ".join(f"{count} {words[0 if count == 1 else 1]}" for count, words in counts if count)
     return f"{way}; {told or 'nothing seen yet'}"
-
-
-def turning_points(line: LifeLine) -> tuple[Happening, ...]:
-    """What the table beside the picture tells, newest first."""
-    return tuple(reversed(line.happenings))

@@ -1,29 +1,12 @@
 """Addresses of the pages on what Nova remembers: knowledge, facts and notes."""
 
-from typing import Final
-from urllib.parse import urlencode
-
 from nova_mcp.dashboard import entry_page, facts_page, knowledge_page, notes_page
+from nova_mcp.dashboard.addresses import address, text
 from nova_mcp.dashboard.desk import Entry, Place, View, Visit, missing
 from nova_mcp.dashboard.facts_page import FactsAsked
 from nova_mcp.dashboard.words import plain
 from nova_mcp.knowledge.model import Problem
 from nova_mcp.knowledge.scopes import scope_of
-
-ID_CHARS: Final = 512
-
-
-def text(visit: Visit, name: str) -> str:
-    """What an address asks for; what nobody could have stored asks for nothing."""
-    found = visit.query(name, ID_CHARS)
-    return found if found.isprintable() else ""
-
-
-def address(path: str, **values: object) -> str:
-    """An address below the root with its question; what is empty is left out."""
-    asked = {name: str(value) for name, value in values.items() if value not in (None, "", False)}
-    return f"{path}?{urlencode(asked)}" if asked else path
-
 
 # -- knowledge
 

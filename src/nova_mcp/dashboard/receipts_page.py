@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 
 from sqlalchemy import ColumnElement, Connection, and_, or_, select, true
 
-from nova_mcp.dashboard.desk import ROOT, Entry, Place, View, Visit
+from nova_mcp.dashboard.desk import Entry, Place, View, Visit
+from nova_mcp.dashboard.home import ROOT
 from nova_mcp.dashboard.words import plain, tool_name
 from nova_mcp.observation.rules import host_of
 from nova_mcp.verification.store import transition

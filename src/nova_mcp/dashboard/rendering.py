@@ -1,7 +1,6 @@
 """Templates: everything is escaped unless it is markup that this package built itself."""
 
 from collections.abc import Mapping
-from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import Final
@@ -13,7 +12,7 @@ from starlette.responses import HTMLResponse
 
 from nova_mcp import __version__
 from nova_mcp.dashboard import words
-from nova_mcp.dashboard.desk import ROOT
+from nova_mcp.dashboard.home import ROOT
 
 STATIC: Final = {
     "nova.css": "text/css; charset=utf-8",
@@ -62,14 +61,12 @@ class Renderer:
             ago=_ago,
             moment=words.moment,
             lasting=words.lasting,
-            number=words.number,
             brief=words.brief,
             share=words.share,
             plain=words.plain,
             tool=words.tool_name,
-            pretty=words.pretty,
         )
-        self._environment.globals.update(root=ROOT, version=__version__, static=partial(self._address))
+        self._environment.globals.update(root=ROOT, version=__version__, static=self._address)
 
     def _address(self, name: str) -> str:
         """The stamp changes with the content, so that browsers may keep what they have."""

@@ -7,13 +7,12 @@ from typing import Final, Literal, get_args
 from sqlalchemy import Connection
 
 from nova_mcp.dashboard import entry_page, review_page
+from nova_mcp.dashboard.addresses import address, text, whole
 from nova_mcp.dashboard.desk import Desk, Entry, Leave, Outcome, Place, View, Visit, missing
 from nova_mcp.dashboard.entry_page import EntryView
 from nova_mcp.dashboard.lifeline import Lane, lane_of
-from nova_mcp.dashboard.memory_places import address, text
 from nova_mcp.dashboard.review_page import Question
 from nova_mcp.dashboard.sessions import Notice
-from nova_mcp.dashboard.work_places import whole
 from nova_mcp.knowledge.model import Problem, ScopeName
 from nova_mcp.knowledge.scopes import scope_of
 from nova_mcp.observation.model import Json

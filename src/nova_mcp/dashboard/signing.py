@@ -7,8 +7,9 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from nova_mcp.dashboard.desk import ROOT, Desk, Place, Visit
+from nova_mcp.dashboard.desk import Desk, Place, Visit
 from nova_mcp.dashboard.doors import cookie_name, from_here, read_form
+from nova_mcp.dashboard.home import ROOT
 from nova_mcp.dashboard.rendering import Renderer
 from nova_mcp.dashboard.tickets import NoTicket, check
 

@@ -1,5 +1,6 @@
 """Statistics over time: how well calls, verification and learning go, from counters that cost the same at any size."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,16 @@ from nova_mcp.journal.report import Labelled, Report, StatisticsQuery
 from nova_mcp.journal.statistician import look_up
 
 TOP: Final = 6
+COUNTED: Final = (
+    names.EVENT,
+    names.CONTRACT,
+    names.CAUGHT,
+    names.VERIFIED,
+    names.OBSERVATION,
+    names.CANDIDATE,
+    names.CURATED,
+    names.DECISION,
+)
 SIGNALS: Final = {
     "scrollSmart": "scrolling",
     "clickNavigation": "clicks that navigate",
@@ -71,56 +82,34 @@ def statistics(conn: Connection, key: str, now_ms: int) -> StatisticsView:
 
 
 def charts(conn: Connection, window: Window) -> tuple[Chart, ...]:
-    found = counted(
-        conn,
-        (
-            names.EVENT,
-            names.CONTRACT,
-            names.CAUGHT,
-            names.VERIFIED,
-            names.OBSERVATION,
-            names.CANDIDATE,
-            names.CURATED,
-            names.DECISION,
+    return (*_amounts(conn, window), _durations(conn, window))
+
+
+def _amounts(conn: Connection, window: Window) -> Iterator[Chart]:
+    """How much there was of everything that is counted."""
+    found = counted(conn, COUNTED, window)
+    verified, caught = _counts(found[names.VERIFIED]), _counts(found[names.CAUGHT])
+    told: dict[str, tuple[Series, ...]] = {
+        "Calls": _good_and_rest(found[names.EVENT], "ok", "not ok"),
+        "Actions checked": (Series("verified", "s2", verified), Series("false successes caught", "s4", caught)),
+        "Actions under a contract": _good_and_rest(found[names.CONTRACT], "kept", "not kept"),
+        "Observations": (Series("observations", "s1", _counts(found[names.OBSERVATION])),),
+        "Learning": (
+            Series("new candidates", "s1", _counts(found[names.CANDIDATE])),
+            Series("curated entries", "s2", _counts(found[names.CURATED])),
+            Series("decisions at release", "s3", _counts(found[names.DECISION])),
         ),
-        window,
-    )
+    }
+    return (stacked(title, window.names(), series, window.marks()) for title, series in told.items())
+
+
+def _durations(conn: Connection, window: Window) -> Chart:
     slow = slowness(conn, [f"tool.{name}" for name in SIGNALS], window, 0.95)
-    columns, marks = window.names(), window.marks()
-    return (
-        stacked("Calls", columns, _good_and_rest(found[names.EVENT], "ok", "not ok"), marks),
-        stacked(
-            "Actions checked",
-            columns,
-            (
-                Series("verified", "s2", _counts(found[names.VERIFIED])),
-                Series("false successes caught", "s4", _counts(found[names.CAUGHT])),
-            ),
-            marks,
-        ),
-        stacked("Actions under a contract", columns, _good_and_rest(found[names.CONTRACT], "kept", "not kept"), marks),
-        stacked("Observations", columns, (Series("observations", "s1", _counts(found[names.OBSERVATION])),), marks),
-        stacked(
-            "Learning",
-            columns,
-            (
-                Series("new candidates", "s1", _counts(found[names.CANDIDATE])),
-                Series("curated entries", "s2", _counts(found[names.CURATED])),
-                Series("decisions at release", "s3", _counts(found[names.DECISION])),
-            ),
-            marks,
-        ),
-        lines(
-            "95 % of calls took at most",
-            columns,
-            [
-                Series(words, tone, tuple(slow[f"tool.{name}"]))
-                for (name, words), tone in zip(SIGNALS.items(), _TONES, strict=True)
-            ],
-            marks,
-            unit=" ms",
-        ),
-    )
+    series = [
+        Series(words, tone, tuple(slow[f"tool.{name}"]))
+        for (name, words), tone in zip(SIGNALS.items(), _TONES, strict=True)
+    ]
+    return lines("95 % of calls took at most", window.names(), series, window.marks(), unit=" ms")
 
 
 def _counts(columns: list[Counted]) -> tuple[float, ...]:

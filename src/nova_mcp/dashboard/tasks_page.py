@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, or_, select
 
 from nova_mcp.dashboard.principals import principals
 from nova_mcp.tasks import overview, run_store, run_views
@@ -23,6 +23,14 @@ STATUSES: Final[tuple[RunStatus, ...]] = get_args(RunStatus)
 
 
 @dataclass(frozen=True, slots=True)
+class RunPlace:
+    """The place of a run in the order of this list; several may have been active in one millisecond."""
+
+    at_ms: int
+    instance_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunRow:
     run: Run
     tally: Tally
@@ -37,29 +45,30 @@ class ProfileRow:
 
 @dataclass(frozen=True, slots=True)
 class TasksView:
-    """`next_before` leads to runs that were active earlier."""
+    """`following` is where the list goes on, with runs that were active earlier."""
 
     runs: tuple[RunRow, ...]
     ended: bool
-    next_before: int | None
+    following: RunPlace | None
     profiles: tuple[ProfileRow, ...]
     more_profiles: bool
 
 
-def tasks(conn: Connection, before_ms: int | None, now_ms: int, *, ended: bool) -> TasksView:
-    found = runs(conn, before_ms, RUNS + 1, ended=ended)
+def tasks(conn: Connection, after: RunPlace | None, now_ms: int, *, ended: bool) -> TasksView:
+    found = runs(conn, after, RUNS + 1, ended=ended)
     shown = found[:RUNS]
+    last = shown[-1] if len(found) > RUNS else None
     known = profiles(conn, PROFILES + 1)
     return TasksView(
         runs=tuple(RunRow(one, tally_of(conn, one)) for one in shown),
         ended=ended,
-        next_before=shown[-1].last_activity_at_ms if len(found) > RUNS else None,
+        following=None if last is None else RunPlace(last.last_activity_at_ms, last.instance_id),
         profiles=tuple(ProfileRow(one.principal, one, tuning_of(one.profile, now_ms)) for one in known[:PROFILES]),
         more_profiles=len(known) > PROFILES,
     )
 
 
-def runs(conn: Connection, before_ms: int | None, most: int, *, ended: bool) -> list[Run]:
+def runs(conn: Connection, after: RunPlace | None, most: int, *, ended: bool) -> list[Run]:
     """Each status has an index by activity, so the newest of all are among the newest of each."""
     c = task_instance.c
     found: list[Run] = []
@@ -67,9 +76,13 @@ def runs(conn: Connection, before_ms: int | None, most: int, *, ended: bool) -> 
         if not ended and status not in OPEN:
             continue
         asked = select(task_instance).where(c.status == status)
-        if before_ms is not None:
-            asked = asked.where(c.last_activity_at_ms < before_ms)
-        rows = conn.execute(asked.order_by(c.last_activity_at_ms.desc()).limit(most))
+        if after is not None:
+            # The first condition is what the index is asked for; the second only breaks ties of one millisecond.
+            asked = asked.where(
+                c.last_activity_at_ms <= after.at_ms,
+                or_(c.last_activity_at_ms < after.at_ms, c.instance_id > after.instance_id),
+            )
+        rows = conn.execute(asked.order_by(c.last_activity_at_ms.desc(), c.instance_id).limit(most))
         found += (run_store.to_run(row) for row in rows)
     return sorted(found, key=lambda one: (-one.last_activity_at_ms, one.instance_id))[:most]
 

@@ -1,21 +1,11 @@
 """Addresses of the pages on what agents work at: goals, recurring tasks and their runs."""
 
-from typing import Final
-
 from nova_mcp.dashboard import goals_page, run_page, tasks_page
+from nova_mcp.dashboard.addresses import address, text, whole
 from nova_mcp.dashboard.desk import Entry, Place, View, Visit, missing
-from nova_mcp.dashboard.memory_places import address, text
 from nova_mcp.dashboard.run_page import FILTERS, RunAsked
+from nova_mcp.dashboard.tasks_page import RunPlace
 from nova_mcp.dashboard.words import plain
-
-_LARGEST: Final = 2**53
-
-
-def whole(visit: Visit, name: str) -> int | None:
-    """A number that an address carries; None for anything else."""
-    given = text(visit, name)
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 17 and int(given) < _LARGEST else None
-
 
 # -- goals
 
@@ -38,8 +28,12 @@ async def goal(visit: Visit) -> View:
 
 async def tasks(visit: Visit) -> View:
     ended = text(visit, "ended") == "yes"
-    found = await visit.desk.read(tasks_page.tasks, whole(visit, "before"), visit.desk.now_ms(), ended=ended)
-    following = found.next_before and address("/tasks", ended="yes" if ended else "", before=found.next_before)
+    before = whole(visit, "before")
+    after = None if before is None else RunPlace(before, text(visit, "run"))
+    found = await visit.desk.read(tasks_page.tasks, after, visit.desk.now_ms(), ended=ended)
+    following = found.following and address(
+        "/tasks", ended="yes" if ended else "", before=found.following.at_ms, run=found.following.instance_id
+    )
     return View("tasks.html", {"title": "Tasks", "page": found, "following": following})
 
 

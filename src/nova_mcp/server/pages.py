@@ -1,26 +1,22 @@
 """The dashboard behind the HTTP server: built when somebody first asks for it, so that nobody else waits for it."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-if TYPE_CHECKING:
-    from nova_mcp.dashboard.home import Home
-
-PAGES_PATH: Final = "/dashboard"
+from nova_mcp.dashboard.home import ROOT, Home
 
 
 def is_page(path: str) -> bool:
-    return path == PAGES_PATH or path.startswith(f"{PAGES_PATH}/")
+    return path == ROOT or path.startswith(f"{ROOT}/")
 
 
 class Pages:
     """An ASGI application that loads the real one on its first request."""
 
-    def __init__(self, home: "Home") -> None:
+    def __init__(self, home: Home) -> None:
         self._home = home
         self._built: ASGIApp | None = None
         self._lock = anyio.Lock()
