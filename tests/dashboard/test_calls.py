@@ -1,5 +1,6 @@
 """Calls page by page, one call whole, and what its place in the chain says."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -175,6 +176,54 @@ async def test_an_erased_call_keeps_its_place(desk: Stand):
         page = await visitor.page("/calls/two")
     assert "was erased" in page
     assert "still fits into the chain" in page
+
+
+def _in_place_of(body: bytes) -> list[bytes]:
+    """What somebody may put where a body was."""
+    data = json.loads(body)
+    odd = [
+        {**data, "started_at_ms": "yesterday"},
+        {**data, "tool_name": ["nova.click"]},
+        {**data, "before": {**data["before"], "url": {"a": 1}}, "after": {**data["after"], "url": None}},
+        {**data, "outcome": {**data["outcome"], "kind": {}}},
+        {**data, "outcome": {**data["outcome"], "action_dispatched": "perhaps"}},
+        {**data, "touched": {**data["touched"], "flags": [1]}},
+        {**data, "arguments": json.loads("[" * 500 + "]" * 500)},
+    ]
+    return [b"", b"garbage", b"\xff\xfe", b"[]", b"null", b'{"v": 1}', *(json.dumps(one).encode() for one in odd)]
+
+
+@pytest.mark.parametrize("which", range(13))
+async def test_one_body_that_was_tampered_with_hides_no_other_and_is_told(desk: Stand, which: int):
+    desk.add(a_call("one"), a_call("two"), a_call("three"))
+    body = _in_place_of(canonical_body(a_call("two")))[which]
+    place = (ledger_body.c.server_id == SERVER) & (ledger_body.c.server_seq == 2)
+    desk.db.write_sync(lambda conn: conn.execute(update(ledger_body).where(place).values(body=body)))
+    async with desk.operator() as visitor:
+        for path in ("/", "/calls"):
+            page = await visitor.page(path)
+            assert page.count('href="/dashboard/calls/') == 3, path
+        page = await visitor.page("/calls/two")
+        assert "broken" in page
+        assert "by retention" not in page.replace("not by retention", "")
+        assert "fit." in await visitor.page("/calls/three")
+
+
+async def test_a_body_that_was_taken_away_is_not_called_erased(desk: Stand):
+    desk.add(a_call("one"), a_call("two"))
+    desk.db.write_sync(lambda conn: conn.execute(ledger_body.delete().where(ledger_body.c.server_seq == 2)))
+    async with desk.operator() as visitor:
+        page = await visitor.page("/calls/two")
+    assert "gone without having been erased" in page
+    assert "was erased" not in page
+
+
+async def test_a_body_that_is_still_there_is_not_called_erased(desk: Stand):
+    desk.add(a_call("one"))
+    marked = update(ledger_link).where(ledger_link.c.server_seq == 1).values(erased_at_ms=NOW)
+    desk.db.write_sync(lambda conn: conn.execute(marked))
+    async with desk.operator() as visitor:
+        assert "marked as erased, but a body is there" in await visitor.page("/calls/one")
 
 
 async def test_arguments_are_shown_as_the_ledger_keeps_them(desk: Stand):

@@ -2,10 +2,10 @@
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Never
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -106,10 +106,8 @@ def _page(page: PageState) -> dict[str, Any]:
 
 def last_calls(database: Database, wanted: EventFilter) -> tuple[list[StoredCall], Positions]:
     """The last calls, oldest first, and the positions behind which everything else will come."""
-    try:
-        return database.read_sync(_last_calls, wanted)
-    except ValueError as error:
-        _unreadable(error)
+    calls, positions = database.read_sync(_last_calls, wanted)
+    return _whole(calls), positions
 
 
 def _last_calls(conn: Connection, wanted: EventFilter) -> tuple[list[StoredCall], Positions]:
@@ -122,11 +120,8 @@ def new_calls(database: Database, wanted: EventFilter, after: Positions) -> tupl
     found: list[StoredCall] = []
     paged = replace(wanted, since_ms=None, limit=_PAGE)
     while True:
-        try:
-            page = database.read_sync(events, paged, after)
-        except ValueError as error:
-            _unreadable(error)
-        found += page.calls
+        page = database.read_sync(events, paged, after)
+        found += _whole(page.calls)
         after = page.positions
         if not page.more:
             return found, after
@@ -141,5 +136,8 @@ def follow(database: Database, wanted: EventFilter, after: Positions) -> Iterato
             time.sleep(POLL_S)
 
 
-def _unreadable(error: ValueError) -> Never:
-    fail(f"the ledger holds a record that can't be read: {error}", "`nova ledger verify` names it")
+def _whole(calls: Iterable[StoredCall]) -> list[StoredCall]:
+    found = list(calls)
+    if lost := next((call for call in found if call.lost), None):
+        fail(f"the ledger holds a record that can't be read: {lost.link.call_id}", "`nova ledger verify` names it")
+    return found

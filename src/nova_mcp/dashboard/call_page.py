@@ -203,7 +203,7 @@ def _exists(conn: Connection, call_id: str) -> bool:
 
 
 async def shown(visit: Visit) -> View:
-    found = await visit.desk.read(call_view, visit.request.path_params["call_id"][:80])
+    found = await visit.desk.read(call_view, visit.part("call_id"))
     if found is None:
         return missing("The ledger holds no call of this name.")
     return View("call.html", {"title": found.line.tool, "call": found})
@@ -211,13 +211,13 @@ async def shown(visit: Visit) -> View:
 
 async def picture(visit: Visit) -> Outcome:
     """What the page looked like before or after the act."""
-    names = visit.request.path_params
-    call = await visit.desk.read(get_call, names["call_id"][:80])
+    which = visit.part("which")
+    call = await visit.desk.read(get_call, visit.part("call_id"))
     transition = None if call is None else await visit.desk.read(_transition, call)
     if transition is None or transition.receipt is None:
         return missing("There is no such picture.")
-    name = transition.receipt.picture_before if names["which"] == "before" else transition.receipt.picture_after
-    if name is None or names["which"] not in ("before", "after"):
+    name = transition.receipt.picture_before if which == "before" else transition.receipt.picture_after
+    if name is None or which not in ("before", "after"):
         return missing("There is no such picture.")
     content = await visit.desk.resource(f"nova://screenshot/{name}", transition.caller.principal)
     if content is None or content.data is None or content.mime_type not in PICTURE_TYPES:

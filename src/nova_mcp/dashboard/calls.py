@@ -41,7 +41,7 @@ _PROOFS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CallLine:
-    """One row of a list of calls; an erased one keeps its place and nothing else."""
+    """One row of a list of calls; one without a body keeps its place and nothing else."""
 
     call_id: str
     at_ms: int | None
@@ -73,7 +73,8 @@ def proof_words(verification: str | None) -> tuple[str, str]:
 
 def line_of(call: StoredCall) -> CallLine:
     if call.record is None:
-        return CallLine(call.link.call_id, None, "", "", "erased", "", "erased", "plain", "", "", "plain", None, "", "")
+        word, tone = ("lost", "bad") if call.lost else ("erased", "plain")
+        return CallLine(call.link.call_id, None, "", "", word, "", word, tone, "", "", "plain", None, "", "")
     return _line(call.record)
 
 

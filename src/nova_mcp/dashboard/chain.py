@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, Connection, and_, select
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from nova_mcp.observation.model import Link, ServerId
-from nova_mcp.observation.rules import body_hash, canonical_body, genesis_hash, link_hash, record_from_body
-from nova_mcp.observation.store import StoredCall, ledger_body, ledger_link
+from nova_mcp.observation.rules import body_hash, canonical_body, genesis_hash, link_hash
+from nova_mcp.observation.store import StoredCall, ledger_body, ledger_link, readable_record
 
 Columns = ReadOnlyColumnCollection[str, Any]
 ChainVerdict = Literal["fits", "broken", "erased"]
@@ -39,14 +39,21 @@ def in_chain(conn: Connection, server_id: str, seqs: Collection[int]) -> list[St
         return []
     body, link = ledger_body.c, ledger_link.c
     bodies = conn.execute(select(body.server_seq, body.body).where(body.server_id == server_id, _among(body, seqs)))
-    found = {row.server_seq: record_from_body(row.body) for row in bodies}
+    found = {row.server_seq: readable_record(row.body) for row in bodies}
     links = conn.execute(
-        select(link.server_id, link.server_seq, link.call_id, link.body_hash, link.hash)
+        select(link.server_id, link.server_seq, link.call_id, link.body_hash, link.hash, link.erased_at_ms)
         .where(link.server_id == server_id, _among(link, seqs))
         .order_by(link.server_seq)
     )
-    placed = (Link(ServerId(row.server_id), row.server_seq, row.call_id, row.body_hash, row.hash) for row in links)
-    return [StoredCall(one, found[one.server_seq]) for one in placed if one.server_seq in found]
+    return [
+        StoredCall(
+            Link(ServerId(row.server_id), row.server_seq, row.call_id, row.body_hash, row.hash),
+            found[row.server_seq],
+            row.erased_at_ms,
+        )
+        for row in links
+        if row.server_seq in found
+    ]
 
 
 def _among(columns: Columns, seqs: Collection[int]) -> ColumnElement[bool]:
@@ -89,8 +96,12 @@ def _fits(call: StoredCall, before: bytes | None) -> tuple[ChainVerdict, str]:
         return "broken", "The record before this one is missing."
     if link_hash(before, link.server_seq, link.body_hash) != link.hash:
         return "broken", "The link to the record before does not fit."
+    if call.lost:
+        return "broken", "The body is gone without having been erased, or something else stands in its place."
     if call.record is None:
         return "erased", "The body was erased by retention; its hash still fits into the chain."
+    if call.erased_at_ms is not None:
+        return "broken", "The record is marked as erased, but a body is there."
     if body_hash(canonical_body(call.record)) != link.body_hash:
         return "broken", "The body is not the one that was recorded."
     return "fits", "The body's hash and the link to the record before it fit."

@@ -20,6 +20,7 @@ from nova_mcp.observation.model import (
     Touched,
 )
 from nova_mcp.observation.sights import STILL, PageLife
+from nova_mcp.observation.soundness import sound
 
 BODY_VERSION = 1
 HASH_SIZE = 32
@@ -105,7 +106,7 @@ def record_from_body(body: bytes) -> CallRecord:
         if data["v"] != BODY_VERSION:
             raise ValueError(f"unknown body version {data['v']!r}")
         flags: frozenset[Flag] = frozenset(data["touched"].pop("flags"))
-        return CallRecord(
+        record = CallRecord(
             call_id=data["call_id"],
             kind=data["kind"],
             caller=Caller(**data["caller"]),
@@ -125,6 +126,7 @@ def record_from_body(body: bytes) -> CallRecord:
         )
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a ledger body: {error}") from error
+    return sound(record)
 
 
 def effective_page(record: CallRecord) -> PageState:

@@ -141,11 +141,18 @@ class ServerRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A record with its place in the chain; the record is None when its body was erased."""
+    """A record with its place in the chain; the record is None when its body was erased.
+
+    Without being erased, it is None when somebody took the body away, or put something else in its place.
+    """
 
     link: Link
     record: CallRecord | None
     erased_at_ms: int | None = None
+
+    @property
+    def lost(self) -> bool:
+        return self.record is None and self.erased_at_ms is None
 
 
 # Built once: a statement made per call would cost more than running it.
@@ -367,5 +374,12 @@ def get_call(conn: Connection, call_id: str) -> StoredCall | None:
 def stored_call(row: Row[Any]) -> StoredCall:
     data = row._mapping
     link = Link(ServerId(data["server_id"]), data["server_seq"], data["call_id"], data["body_hash"], data["hash"])
-    record = None if data["body"] is None else record_from_body(data["body"])
-    return StoredCall(link, record, data["erased_at_ms"])
+    return StoredCall(link, readable_record(data["body"]), data["erased_at_ms"])
+
+
+def readable_record(body: bytes | None) -> CallRecord | None:
+    """One body that somebody has tampered with must not hide all others; `nova ledger verify` says what it is."""
+    try:
+        return None if body is None else record_from_body(body)
+    except ValueError:
+        return None
