@@ -7,12 +7,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
 from cli_kit import Folder, command, nova, nova_process
 
 from nova_mcp.cli.questions import Questions
 from nova_mcp.human.mailbox import Mailbox, this_process
 from nova_mcp.human.model import Question
+from nova_mcp.stop_file import remove_stop, stop_requested, write_stop
 
 
 def test_stop_sets_the_file_and_resume_takes_it_away(tmp_path: Path) -> None:
@@ -36,6 +39,40 @@ def test_a_stop_that_can_not_be_written_is_told_with_code_1(tmp_path: Path) -> N
     done = nova_process("stop", "--data-dir", tmp_path / "file" / "below")
     assert done.returncode == 1
     assert "could not be written" in done.stderr
+
+
+def test_a_stop_that_is_lifted_while_it_is_set_does_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop, lifted = tmp_path / "STOP", list[bool]()
+
+    def lifted_at_once(way: str) -> None:
+        real = getattr(Path, way)
+
+        def then_lifted(path: Path, *args: Any, **named: Any) -> Any:
+            made = real(path, *args, **named)
+            if path == stop and not lifted:
+                lifted.append(remove_stop(stop))
+            return made
+
+        monkeypatch.setattr(Path, way, then_lifted)
+
+    lifted_at_once("open")
+    lifted_at_once("touch")
+    assert write_stop(stop, "odd")
+    assert lifted == [True]
+    assert not stop_requested(stop)
+
+
+def test_what_only_takes_the_name_of_the_stop_is_not_called_a_stop(tmp_path: Path) -> None:
+    (tmp_path / "STOP").symlink_to(tmp_path / "nowhere")
+    done = nova("stop", "--data-dir", tmp_path)
+    assert (done.exit_code, "Already" in done.output) == (1, False)
+
+
+def test_a_note_that_no_text_file_can_hold_does_not_keep_the_stop_from_holding(tmp_path: Path) -> None:
+    assert write_stop(tmp_path / "STOP", "odd \udcff")
+    assert "odd ?" in (tmp_path / "STOP").read_text()
 
 
 class Screen:

@@ -21,6 +21,7 @@ from nova_mcp.cli.terminal import size
 from nova_mcp.observation.store import heads
 from nova_mcp.server.auth import FILE_NAME
 from nova_mcp.settings import Settings
+from nova_mcp.stop_file import stop_requested
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 
@@ -79,7 +80,7 @@ def free_space(settings: Settings) -> Check:
 
 
 def stop_state(settings: Settings) -> Check:
-    if settings.stop_file.exists():
+    if stop_requested(settings.stop_file):
         return Check("emergency stop", "warning", "set: every call is refused", "`nova resume` lifts it")
     return Check("emergency stop", "ok", "not set")
 

@@ -20,7 +20,7 @@ from nova_mcp.human.mailbox import Mailbox
 from nova_mcp.observation.reader import EventFilter
 from nova_mcp.observation.store import StoredCall
 from nova_mcp.settings import Settings
-from nova_mcp.stop_file import remove_stop, write_stop
+from nova_mcp.stop_file import remove_stop, stop_requested, write_stop
 from nova_mcp.storage.engine import Database
 
 app = typer.Typer(add_completion=False)
@@ -61,7 +61,7 @@ class _Screen:
         self.questions.refresh()
 
     def render(self, settings: Settings, height: int) -> Group:
-        stopped = settings.stop_file.exists()
+        stopped = stop_requested(settings.stop_file)
         state = Text("STOPPED: every call is refused", "bold red") if stopped else Text("running", "green")
         head = Text.assemble(("Nova ", "bold"), shown_url(settings), "  ", state)
         foot = Text("r resume  q quit" if stopped else "s emergency stop  q quit", "dim")

@@ -2,7 +2,6 @@
 
 import shutil
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from nova_mcp.browser.claims import Lease
 from nova_mcp.browser.targets import Tab
@@ -25,6 +24,7 @@ from nova_mcp.pipeline.session import (
 )
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.settings import Settings
+from nova_mcp.stop_file import stop_requested
 from nova_mcp.tools.spec import Params, ToolSpec
 
 DISK_REREAD_MS = 2_000
@@ -32,14 +32,6 @@ CONNECTION_LIVES_MS = 30 * 60_000
 SESSIONS_KEPT = 1_000
 # What tells an agent how to work here, or which tools there are.
 PREPARING = frozenset({"get_instructions", "tools_bundle"})
-
-
-def stop_requested(stop_file: Path) -> bool:
-    """An unreadable stop file counts as set: a stop that can't be checked must hold."""
-    try:
-        return stop_file.exists()
-    except OSError:
-        return True
 
 
 def _within_its_term(lease: Lease | None, now_ms: int) -> Lease | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from nova_mcp.errors import Blocked, NovaError, Unavailable
-from nova_mcp.pipeline.admission import stop_requested
+from nova_mcp.stop_file import stop_requested
 
 STOP_POLL_S = 0.25
 
