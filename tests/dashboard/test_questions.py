@@ -1,5 +1,7 @@
 """Agents' questions reach the person at the dashboard, and the person's answer reaches the agent once."""
 
+from pathlib import Path
+
 import pytest
 from dashboard_kit import HOSTILE, Stand
 from filled import ask
@@ -58,6 +60,53 @@ async def test_the_second_answer_is_told_that_nobody_waits(desk: Stand):
         answer = await visitor.post("/questions", {"id": "ab12cd34ef", "answer": "not_done"})
         told = await visitor.get(answer.headers["location"].removeprefix("/dashboard"))
     assert "Nobody waits for this answer" in told.text
+    reply = Mailbox(desk.settings.data_dir).reply_to("ab12cd34ef")
+    assert reply is not None
+    assert reply.resolved
+
+
+async def test_of_two_answers_at_the_same_instant_one_counts_and_the_other_is_told(
+    desk: Stand, monkeypatch: pytest.MonkeyPatch
+):
+    ask(desk)
+    mailbox = Mailbox(desk.settings.data_dir)
+    waiting = mailbox.waiting()
+    # Both have looked before either of them has answered.
+    monkeypatch.setattr(Mailbox, "waiting", lambda self: waiting)
+    async with desk.operator() as visitor:
+        await visitor.post("/questions", {"id": "ab12cd34ef", "answer": "done"})
+        answer = await visitor.post("/questions", {"id": "ab12cd34ef", "answer": "not_done"})
+        told = await visitor.get(answer.headers["location"].removeprefix("/dashboard"))
+    assert "Nobody waits for this answer" in told.text
+    reply = mailbox.reply_to("ab12cd34ef")
+    assert reply is not None
+    assert reply.resolved
+    assert sorted(path.name for path in (desk.settings.data_dir / "human").iterdir()) == [
+        "ab12cd34ef.done.json",
+        "ab12cd34ef.json",
+    ]
+
+
+async def test_an_answer_that_came_too_late_is_not_said_to_have_arrived(desk: Stand, monkeypatch: pytest.MonkeyPatch):
+    ask(desk)
+    mailbox = Mailbox(desk.settings.data_dir)
+    waiting = mailbox.waiting()
+    monkeypatch.setattr(Mailbox, "waiting", lambda self: waiting)
+    mailbox.withdraw("ab12cd34ef")
+    async with desk.operator() as visitor:
+        answer = await visitor.post("/questions", {"id": "ab12cd34ef", "answer": "done"})
+        told = await visitor.get(answer.headers["location"].removeprefix("/dashboard"))
+    assert "Nobody waits for this answer" in told.text
+
+
+async def test_where_files_can_not_have_two_names_answers_arrive_too(desk: Stand, monkeypatch: pytest.MonkeyPatch):
+    def no_links(*_: object) -> None:
+        raise PermissionError("this file system has no links")
+
+    ask(desk)
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    async with desk.operator() as visitor:
+        await visitor.post("/questions", {"id": "ab12cd34ef", "answer": "done"})
     reply = Mailbox(desk.settings.data_dir).reply_to("ab12cd34ef")
     assert reply is not None
     assert reply.resolved

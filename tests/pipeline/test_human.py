@@ -13,6 +13,7 @@ from nova_mcp.browser.claims import Lease
 from nova_mcp.browser.tab import Tab, TabHost
 from nova_mcp.human.mailbox import Mailbox, this_process
 from nova_mcp.human.model import Process, Question, Reply
+from nova_mcp.redaction import CLAIM_TOKEN_PREFIX, REDACTED
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.human import ask_human
 from nova_mcp.tools.sequence import run_sequence
@@ -96,6 +97,17 @@ async def test_a_person_says_done(rig: Any) -> None:
     body = answers[0].structured
     assert (body["ok"], body["status"], body["resolved"]) == (True, "ok", True)
     assert (body["by"], body["note"]) == ("anna", "code was 42")
+
+
+async def test_no_secret_stands_in_a_question(tmp_path: Path, make_rig: Callable[..., Any]) -> None:
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text('shop = {value = "correct horse battery", hosts = ["shop.test"]}\n')
+    secrets.chmod(0o600)
+    rig = await make_rig(ask_human)
+    token = f"{CLAIM_TOKEN_PREFIX}{'ab' * 12}"
+    async with asking(rig, why=f"type correct horse battery, claim {token}") as (waiting, _, _):
+        assert waiting.why == f"type «secret:shop», claim {REDACTED}"
+        Mailbox(rig.settings.data_dir).reply(waiting.id, DONE)
 
 
 async def test_a_person_says_that_it_is_not_done(rig: Any) -> None:

@@ -13,6 +13,7 @@ from nova_mcp.dashboard.feed import Feed
 from nova_mcp.dashboard.home import Home
 from nova_mcp.dashboard.sessions import Notice, Session, Sessions
 from nova_mcp.observation.model import Json
+from nova_mcp.observation.rules import storable_text
 from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
 from nova_mcp.settings import Settings
 
@@ -68,8 +69,17 @@ class Visit:
         text = self.request.query_params.get(name, "").strip()
         return text if len(text) <= limit else ""
 
+    def part(self, name: str, limit: int = 200) -> str:
+        """A part of the path; what nobody could have stored names nothing, and not every store may be asked for it."""
+        text = str(self.request.path_params[name])
+        return text if text.isprintable() and len(text) <= limit else ""
+
     def field(self, name: str, limit: int = 500) -> str:
         return self.form.get(name, "").strip()[:limit]
+
+    def said(self, name: str, limit: int = 500) -> str:
+        """What somebody wrote in their own words, as every store can hold it."""
+        return storable_text(self.field(name, limit))
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,19 +72,20 @@ async def answer(visit: Visit) -> Leave:
     wanted, done = visit.field("id"), visit.field("answer")
     if not _ID.fullmatch(wanted) or done not in ("done", "not_done"):
         return Leave("/questions", Notice("That is no answer to a question.", "bad"))
-    reply = Reply(resolved=done == "done", by=visit.session.principal, note=visit.field("note", NOTE_LIMIT) or None)
+    reply = Reply(resolved=done == "done", by=visit.session.principal, note=visit.said("note", NOTE_LIMIT) or None)
     taken = await anyio.to_thread.run_sync(_reply, visit.desk, wanted, reply)
     return Leave("/questions", taken)
 
 
 def _reply(desk: Desk, question_id: str, reply: Reply) -> Notice:
     mailbox = Mailbox(desk.settings.data_dir)
-    if all(one.id != question_id for one in mailbox.waiting()):
-        return Notice("Nobody waits for this answer any more.", "bad")
+    waits = any(one.id == question_id for one in mailbox.waiting())
     try:
-        mailbox.reply(question_id, reply)
+        taken = waits and mailbox.reply(question_id, reply)
     except OSError as error:
         return Notice(f"The answer could not be written: {error.strerror or type(error).__name__}.", "bad")
+    if not taken:
+        return Notice("Nobody waits for this answer any more.", "bad")
     return Notice(
         "The agent was told that it is done." if reply.resolved else "The agent was told that it is not done."
     )

@@ -5,7 +5,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -102,10 +102,13 @@ class Mailbox:
                 yield question
 
     def reply(self, question_id: str, reply: Reply) -> bool:
-        """Answer a question; False when nobody asks it any more."""
+        """Answer a question; False when nobody asks it any more, or somebody else was quicker."""
         if not (self._folder / f"{question_id}.json").exists():
             return False
-        self._write(f"{question_id}.done.json", reply)
+        try:
+            self._write(f"{question_id}.done.json", reply, put=_put_first)
+        except FileExistsError:
+            return False
         return True
 
     # -- files
@@ -135,7 +138,7 @@ class Mailbox:
         except (OSError, ValidationError):
             return None
 
-    def _write(self, name: str, letter: BaseModel) -> None:
+    def _write(self, name: str, letter: BaseModel, put: Callable[[Path, Path], None] = os.replace) -> None:
         """Whole or not at all, and for this user's eyes only."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self._folder / f".{name}.{secrets.token_hex(4)}"
@@ -143,10 +146,23 @@ class Mailbox:
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(letter.model_dump_json(by_alias=True))
-            draft.replace(self._folder / name)
+            put(draft, self._folder / name)
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
+
+
+def _put_first(draft: Path, name: Path) -> None:
+    """Give a file its name unless there is one of that name; who waits never sees two different answers."""
+    try:
+        name.hardlink_to(draft)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without links; two who answer at the same instant are not told apart there.
+        draft.replace(name)
+    else:
+        draft.unlink()
 
 
 def _attendant(until_ms: int | None) -> Attendant:

@@ -9,6 +9,7 @@ from nova_mcp.browser.lines import one_line
 from nova_mcp.errors import Stage, Status, Unavailable
 from nova_mcp.human.mailbox import Mailbox, this_process
 from nova_mcp.human.model import WHY_LIMIT, Question, QuestionKind, Reply
+from nova_mcp.redaction import hide_claim_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import Result, TargetParams, maybe, tool
 from nova_mcp.urls import normalize_url, page_host, redact_query
@@ -103,14 +104,19 @@ def _question(ctx: ToolContext, p: AskParams) -> Question:
     return Question(
         id=ctx.ports.ids.token(8),
         kind=p.kind,
-        why=p.why,
+        why=_shown(ctx, p.why, WHY_LIMIT),
         agent_id=ctx.caller.agent_id,
         target_id=tab.target_id if tab is not None else None,
-        url=redact_query(url)[:300] if url else None,
+        url=_shown(ctx, redact_query(url), 300) if url else None,
         asked_at_ms=now,
         expires_at_ms=now + p.timeout_ms,
         asker=this_process(),
     )
+
+
+def _shown(ctx: ToolContext, text: str, limit: int) -> str:
+    """As it may stand in a file and on a screen: questions are the only words of an agent that leave by this way."""
+    return hide_claim_tokens(ctx.secrets.redactor.text(text))[:limit]
 
 
 async def _bring_to_front(ctx: ToolContext) -> None:
