@@ -114,7 +114,7 @@ def _app(database: Database, folder: Path) -> ASGIApp:
     async def program() -> _Store:
         return _Store(database)
 
-    keys = Keys("local", TOKEN, f"{ROOT}/mcp", {TOKEN: "local"}.get, "mcp.json")
+    keys = Keys("local", TOKEN, f"{ROOT}/mcp", {TOKEN: "local"}.get, "mcp.json", 0)
     return build(Home(Settings(data_dir=folder), system_ports(), keys, program))
 
 

@@ -153,6 +153,7 @@ def stand(folder: Path, **changes: Any) -> Iterator[Stand]:
             endpoint=ENDPOINT,
             principal_of={TOKEN: "local", ROBOT: "robot"}.get,
             place=str(folder / "mcp.json"),
+            since_ms=NOW,
         )
         home = Home(settings, Ports(clock, SystemIds(clock)), keys, running)
         yield Stand(settings, clock, program, home, build(home))

@@ -1,7 +1,8 @@
 """How much work a reading is for SQLite, and along which plans: what a page costs is counted, never timed."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine, event
 
@@ -26,8 +27,9 @@ def work(conn: Connection, reading: Reading, size: int = 10) -> int:
     return count
 
 
-def plans(conn: Connection, reading: Reading) -> list[tuple[str, str]]:
-    """Each step of each plan, with the statement it belongs to."""
+@contextmanager
+def spied() -> Iterator[list[tuple[str, object]]]:
+    """Every statement that is run meanwhile, with what is bound to it."""
     seen: list[tuple[str, object]] = []
 
     def note(_conn: object, _cursor: object, statement: str, parameters: object, *_: object) -> None:
@@ -35,9 +37,15 @@ def plans(conn: Connection, reading: Reading) -> list[tuple[str, str]]:
 
     event.listen(Engine, "before_cursor_execute", note)
     try:
-        reading(conn)
+        yield seen
     finally:
         event.remove(Engine, "before_cursor_execute", note)
+
+
+def plans(conn: Connection, reading: Reading) -> list[tuple[str, str]]:
+    """Each step of each plan, with the statement it belongs to."""
+    with spied() as seen:
+        reading(conn)
     raw: sqlite3.Connection = conn.connection.dbapi_connection  # type: ignore[assignment]
     return [
         (str(row[3]), statement)

@@ -9,8 +9,9 @@ from bench.dashboard_rows import append, grow
 from bench.postgres import private_cluster
 from dashboard_kit import NOW, Stand, stand
 from filled import fill
+from growth_kit import Reading, spied
 from sqlalchemy import Connection
-from test_growth import READINGS, Reading, spied
+from test_growth import READINGS
 
 from nova_mcp.dashboard.chain import in_chain
 from nova_mcp.observation.model import ServerId
@@ -51,7 +52,7 @@ def test_both_stores_show_the_same(stores: tuple[Stand, Stand], name: str):
 
 
 def _plans(conn: Connection, reading: Reading) -> list[str]:
-    with spied(conn) as seen:
+    with spied() as seen:
         reading(conn)
     found: list[str] = []
     for statement, parameters in seen:

@@ -1,5 +1,7 @@
 """Stop, resume and kill switches: asked first, done once, and only by a form of this session."""
 
+from pathlib import Path
+
 import pytest
 from dashboard_kit import HOSTILE, NOW, Stand
 
@@ -38,6 +40,27 @@ async def test_resuming_asks_first_and_then_lifts(desk: Stand):
         assert "may act again" in await _told(visitor, await visitor.post("/controls/resume"))
         assert not desk.settings.stop_file.exists()
         assert "There was no stop" in await _told(visitor, await visitor.post("/controls/resume"))
+
+
+async def test_a_stop_that_can_not_be_looked_at_is_shown_as_the_stop_it_counts_as(
+    desk: Stand, monkeypatch: pytest.MonkeyPatch
+):
+    real = Path.exists
+
+    def hidden(path: Path) -> bool:
+        if path == desk.settings.stop_file:
+            raise PermissionError("not yours")
+        return real(path)
+
+    monkeypatch.setattr(Path, "exists", hidden)
+    async with desk.operator() as visitor:
+        assert "The emergency stop is set" in await visitor.page("/")
+
+
+async def test_a_note_is_kept_in_letters_that_every_store_holds(desk: Stand):
+    async with desk.operator() as visitor:
+        await visitor.post("/controls/switch", {"name": "apply.kill.global", "do": "set", "note": "a\0b"})
+    assert _set(desk)["apply.kill.global"].note == "a\ufffdb"
 
 
 async def test_a_second_stop_keeps_the_first_note(desk: Stand):

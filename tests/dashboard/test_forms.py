@@ -1,7 +1,11 @@
 """Forms come from our own pages, and every answer carries the headers that keep other pages out."""
 
+import anyio
 import pytest
 from dashboard_kit import HOSTILE, ORIGIN, Stand
+from starlette.types import ASGIApp, Message
+
+FORM = "application/x-www-form-urlencoded"
 
 PATHS = ("/login", "/enter?ticket=x", "/", "/nowhere", "/static/x/nova.css")
 
@@ -75,6 +79,47 @@ async def test_bodies_that_no_form_of_ours_sends_are_refused(desk: Stand):
         many = await visitor.http.post("/dashboard/theme", data={f"f{at}": "1" for at in range(200)}, headers=headers)
         other = await visitor.http.post("/dashboard/theme", json={"theme": "dark"}, headers=headers)
         assert [answer.status_code for answer in (long, many, other)] == [400, 400, 400]
+
+
+async def unfinished(app: ASGIApp, left: Message | None) -> list[Message]:
+    """Signs in with half a form, after which nothing more comes, or only that the sender left; gives what was sent."""
+    sent: list[Message] = []
+    coming: list[Message] = [{"type": "http.request", "body": b"token=oper", "more_body": True}]
+    if left is not None:
+        coming.append(left)
+
+    async def receive() -> Message:
+        return coming.pop(0) if coming else await anyio.sleep_forever()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    names = {"host": ORIGIN.removeprefix("http://"), "origin": ORIGIN, "content-type": FORM, "content-length": "40"}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/dashboard/login",
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in names.items()],
+    }
+    with anyio.fail_after(20):
+        await app(scope, receive, send)
+    return sent
+
+
+async def test_a_sender_who_leaves_in_the_middle_of_a_form_breaks_nothing(
+    desk: Stand, caplog: pytest.LogCaptureFixture
+):
+    sent = await unfinished(desk.app, {"type": "http.disconnect"})
+    assert [message.get("status") for message in sent] == [400, None]
+    assert caplog.text == ""
+
+
+async def test_a_form_that_never_ends_is_not_waited_for(desk: Stand, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("nova_mcp.dashboard.doors.FORM_S", 0.05)
+    sent = await unfinished(desk.app, None)
+    assert sent[0]["status"] == 400
 
 
 async def test_the_theme_is_kept_and_only_known_ones_are(desk: Stand):

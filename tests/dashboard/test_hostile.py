@@ -1,11 +1,13 @@
 """Whatever pages, agents and notes call themselves, no page of the dashboard turns it into markup."""
 
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from dashboard_kit import HOSTILE, Stand
 from filled import fill
 
+from nova_mcp.pipeline.model import Answer
 from pages import PAGES
 
 # Elements that only our own templates have, and in which none of them puts a stranger's text.
@@ -50,6 +52,34 @@ async def test_a_hostile_name_stays_text_on_every_page(desk: Stand, path: str):
                 assert attributes[name].startswith(("/dashboard", "#main")), (tag, attributes)
         if tag == "img":
             assert attributes["src"].startswith("/dashboard/calls/")
+
+
+@pytest.mark.parametrize("path", ["/calls/{}", "/calls/{}/picture/before", "/goals/{}", "/tasks/runs/{}"])
+@pytest.mark.parametrize("name", ["%00", "a%00b", "%0a", "%ff", "x" * 5_000])
+async def test_the_store_is_never_asked_for_a_name_that_it_could_not_hold(
+    desk: Stand, monkeypatch: pytest.MonkeyPatch, path: str, name: str
+):
+    asked: list[str] = []
+    real = desk.db.read
+
+    async def read(fn: Any, *args: Any, **named: Any) -> Any:
+        asked.append(repr(args))
+        return await real(fn, *args, **named)
+
+    monkeypatch.setattr(desk.db, "read", read)
+    async with desk.operator() as visitor:
+        assert (await visitor.get(path.format(name))).status_code == 404
+    assert asked
+    assert not [told for told in asked if "\\x00" in told or "\\n" in told or len(told) > 500]
+
+
+async def test_what_a_notice_says_hides_nothing(desk: Stand):
+    desk.program.answer = Answer({"ok": False, "message": "evil\u202egnp.exe\u200b"}, "no", is_error=True)
+    async with desk.operator() as visitor:
+        answer = await visitor.post("/review/question", {"id": "x", "verdict": "defer"})
+        told = (await visitor.get(answer.headers["location"].removeprefix("/dashboard"))).text
+    assert "evil\\u202egnp.exe\\u200b" in told
+    assert "\u202e" not in told
 
 
 SHOWN_AT = ("/", "/calls", "/calls/call-hostile", "/calls/call-commit", "/questions", "/controls")

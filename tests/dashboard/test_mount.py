@@ -9,13 +9,19 @@ import anyio
 import httpx
 import pytest
 from dashboard_kit import Program
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 from typer.testing import CliRunner
 
 from nova_mcp.cli.dashboard import app, reachable
-from nova_mcp.server.auth import read_token_file
+from nova_mcp.clock import SystemClock
+from nova_mcp.server.auth import load_credentials, read_token_file
 from nova_mcp.server.backend import Backend
+from nova_mcp.server.gate import Door, Gate
 from nova_mcp.server.http import serve_http
 from nova_mcp.server.lifetime import Ending
+from nova_mcp.server.limits import Limits
+from nova_mcp.server.origins import LOOPBACK_NAMES
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 
@@ -73,6 +79,42 @@ async def test_a_session_is_no_way_into_the_protocol_and_a_bearer_header_none_in
         assert (await http.get("/dashboard/")).status_code == 200
         assert (await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})).status_code == 401
         assert (await http.get("/dashboardx", headers={"authorization": f"Bearer {token}"})).status_code == 404
+
+
+async def test_nothing_is_begun_on_the_pages_of_a_server_that_is_ending_and_what_was_begun_is_waited_for(
+    tmp_path: Path,
+):
+    begun, go_on = anyio.Event(), anyio.Event()
+
+    async def pages(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
+        await go_on.wait()
+        await Response("done")(scope, receive, send)
+
+    door = Door("127.0.0.1", LOOPBACK_NAMES, (), load_credentials(tmp_path, "http://127.0.0.1:1/mcp"), 1000)
+    gate = Gate(pages, door, Limits(SystemClock(), 10, 10), Program, pages)  # type: ignore[arg-type]
+    answers: list[int] = []
+    quiet = anyio.Event()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(gate), base_url="http://127.0.0.1:1") as http:
+
+        async def ask() -> None:
+            answers.append((await http.post("/dashboard/review/entry")).status_code)
+
+        async def wait() -> None:
+            await gate.quiet(60)
+            quiet.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await begun.wait()
+            gate.closing = True
+            tasks.start_soon(wait)
+            with anyio.fail_after(20):
+                late = await http.post("/dashboard/review/entry")
+            assert (late.status_code, late.headers["retry-after"]) == (503, "5")
+            assert not quiet.is_set()
+            go_on.set()
+    assert (answers, quiet.is_set()) == ([200], True)
 
 
 def test_without_a_server_the_command_says_how_to_start_one(tmp_path: Path):

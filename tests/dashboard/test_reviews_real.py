@@ -92,7 +92,7 @@ async def operator(server: Server) -> AsyncIterator[Visitor]:
     async def running() -> Any:
         return server.nova
 
-    keys = Keys("local", TOKEN, ENDPOINT, {TOKEN: "local"}.get, "mcp.json")
+    keys = Keys("local", TOKEN, ENDPOINT, {TOKEN: "local"}.get, "mcp.json", 0)
     app = build(Home(server.nova._parts.settings, server.nova._parts.ports, keys, running))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ORIGIN) as http:
         visitor = Visitor(http)

@@ -1,10 +1,13 @@
 """Who gets in, with what, and for how long."""
 
+from dataclasses import replace
+
 import pytest
 from dashboard_kit import ENDPOINT, ORIGIN, ROBOT, TOKEN, Stand
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nova_mcp.dashboard.app import build
 from nova_mcp.dashboard.sessions import IDLE_MS, KEPT, WRONG_PER_MINUTE, Sessions
 from nova_mcp.dashboard.tickets import LIFE_MS, NoTicket, Ticket, check, issue
 
@@ -95,6 +98,27 @@ async def test_a_link_expires_after_a_minute(desk: Stand):
         assert (answer.status_code, "expired" in answer.text) == (401, True)
 
 
+async def test_a_link_that_was_used_opens_nothing_after_a_restart_either(desk: Stand):
+    ticket = desk.ticket()
+    async with desk.visitor() as visitor:
+        assert (await visitor.post("/enter", {"ticket": ticket}, csrf=None)).status_code == 303
+    desk.clock.at_ms += 2_000
+    desk.app = build(replace(desk.home, keys=replace(desk.home.keys, since_ms=desk.clock.at_ms)))
+    async with desk.visitor() as visitor:
+        answer = await visitor.post("/enter", {"ticket": ticket}, csrf=None)
+        assert (answer.status_code, "used before" in answer.text) == (401, True)
+        assert (await visitor.post("/enter", {"ticket": desk.ticket()}, csrf=None)).status_code == 303
+
+
+async def test_strangers_who_guess_do_not_lock_the_operators_link_out(desk: Stand):
+    async with desk.visitor() as visitor:
+        for _ in range(WRONG_PER_MINUTE):
+            await visitor.post("/login", {"token": "guess"}, csrf=None)
+        refused = await visitor.post("/login", {"token": TOKEN}, csrf=None)
+        assert (refused.status_code, "nova dashboard" in refused.text) == (429, True)
+        assert (await visitor.post("/enter", {"ticket": desk.ticket()}, csrf=None)).status_code == 303
+
+
 @pytest.mark.parametrize("changes", [{"secret": ROBOT}, {"endpoint": "http://127.0.0.1:1/mcp"}])
 async def test_a_link_made_with_another_token_or_for_another_server_opens_nothing(desk: Stand, changes):
     async with desk.visitor() as visitor:
@@ -111,7 +135,7 @@ def test_no_other_text_is_a_ticket(text: str):
 def test_a_ticket_is_good_for_its_minute_only(issued_ms: int, later_ms: int, nonce: str):
     found = check(TOKEN, ENDPOINT, issued_ms + later_ms, issue(TOKEN, ENDPOINT, issued_ms, nonce))
     if -5_000 <= later_ms <= LIFE_MS:
-        assert found == Ticket(nonce, issued_ms + LIFE_MS)
+        assert found == Ticket(nonce, issued_ms, issued_ms + LIFE_MS)
     else:
         assert found == NoTicket("expired")
 

@@ -32,6 +32,7 @@ from nova_mcp.dashboard.sessions import Session
 from nova_mcp.dashboard.signing import SignIn, theme_of
 from nova_mcp.errors import NovaError
 from nova_mcp.human.mailbox import Mailbox
+from nova_mcp.stop_file import stop_requested
 from nova_mcp.storage.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -123,10 +124,9 @@ class _Front:
         """The request as a page may see it; a refusal for a form that none of our pages has sent."""
         if request.method != "POST":
             return Visit(self._desk, session, request)
-        form = await read_form(request)
         if (foreign := from_here(request.headers)) is not None:
             return _refusal(403, foreign.why)
-        if form is None:
+        if (form := await read_form(request)) is None:
             return _refusal(400, "That is not a form of this dashboard.")
         if not ours(session, form, request.headers):
             return _refusal(403, "This form is out of date. Go back, load the page again and repeat it.")
@@ -172,7 +172,7 @@ class _Front:
 
     def _state(self) -> tuple[bool, int]:
         settings = self._desk.settings
-        return settings.stop_file.exists(), len(Mailbox(settings.data_dir).waiting())
+        return stop_requested(settings.stop_file), len(Mailbox(settings.data_dir).waiting())
 
 
 def _ways(place: Place) -> list[tuple[str, Handler]]:

@@ -95,7 +95,7 @@ async def ask_stop(visit: Visit) -> View:
 
 
 async def do_stop(visit: Visit) -> Leave:
-    reason = " ".join(visit.field("note", NOTE_CHARS).split())
+    reason = " ".join(visit.said("note", NOTE_CHARS).split())
     said = f"(dashboard, {visit.session.principal}) {reason}".strip()
     try:
         fresh = await anyio.to_thread.run_sync(write_stop, visit.desk.settings.stop_file, said)
@@ -179,7 +179,7 @@ async def do_switch(visit: Visit) -> Leave:
         log.warning("kill switch %s lifted from the dashboard", wanted)
         return Leave("/controls", Notice(f"Lifted: {wanted}." if was_set else f"It was not set: {wanted}."))
     by = f"{visit.session.principal} (dashboard)"
-    fresh = await visit.desk.write(set_switch, Switch(wanted, visit.desk.now_ms(), by, visit.field("note", NOTE_CHARS)))
+    fresh = await visit.desk.write(set_switch, Switch(wanted, visit.desk.now_ms(), by, visit.said("note", NOTE_CHARS)))
     log.warning("kill switch %s set from the dashboard", wanted)
     return Leave("/controls", Notice(f"Set: {wanted}." if fresh else f"It was set already: {wanted}."))
 

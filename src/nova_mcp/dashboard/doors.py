@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
+import anyio
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nova_mcp.dashboard.sessions import Session
 
 MAX_FORM_BYTES: Final = 64 * 1024
 MAX_FIELDS: Final = 100
+# How long a form may take to arrive; ours fit into one packet.
+FORM_S: Final = 10.0
 CSRF_FIELD: Final = "csrf"
 CSRF_HEADER: Final = "x-nova-csrf"
 
@@ -83,10 +86,14 @@ def ours(session: Session, form: Mapping[str, str], headers: Headers) -> bool:
 async def read_form(request: Request) -> dict[str, str] | None:
     """The fields of a form; None for one that no page of ours sends."""
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_FORM_BYTES:
-            return None
+    try:
+        with anyio.fail_after(FORM_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_FORM_BYTES:
+                    return None
+    except (ClientDisconnect, TimeoutError):
+        return None
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not body:
         return {}

@@ -36,6 +36,8 @@ class Keys:
     principal_of: Callable[[str], str | None]
     # Where a person finds the token, as far as this may be told.
     place: str
+    # When this server began: links that are older may have been used at the one before it.
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)

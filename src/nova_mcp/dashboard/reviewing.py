@@ -34,6 +34,7 @@ VERDICTS: Final[dict[SemanticVerdict, str]] = {
 NOT_OPEN: Final = "pks.scope_not_open"
 _TOOLS: Final[dict[Act, str]] = {"decide": "nova.learn_promote", "retire": "nova.pks_deprecate"}
 _URL_CHARS: Final = 2_000
+FIELDS: Final = ("scope", "id", "act", "transition", "reason")
 
 
 async def review(visit: Visit) -> View:
@@ -110,7 +111,7 @@ async def ask_entry(visit: Visit) -> View:
 
 
 async def review_entry(visit: Visit) -> Outcome:
-    asked = _asked({name: visit.field(name) for name in ("scope", "id", "act", "transition", "reason")})
+    asked = _asked({name: visit.said(name) if name == "reason" else visit.field(name) for name in FIELDS})
     if isinstance(asked, View):
         return asked
     if asked.act == "decide" and not asked.transition:
@@ -171,7 +172,7 @@ async def review_question(visit: Visit) -> Outcome:
     verdict = next((one for one in VERDICTS if one == chosen), None)
     if verdict is None:
         return missing("A question is answered with one of the verdicts.")
-    reason = visit.field("reason")
+    reason = visit.said("reason")
     arguments: dict[str, Json] = {"opportunityId": opportunity_id, "verdict": verdict}
     answer = await visit.desk.call(
         "nova.learn_resolve_opportunity", {**arguments, "reason": reason} if reason else arguments

@@ -55,16 +55,12 @@ class SignIn:
         return await self._enter(request, self._by_ticket)
 
     async def _enter(self, request: Request, judge: Judge) -> Response:
-        form = await read_form(request)
         if (foreign := from_here(request.headers)) is not None:
             return self._page(request, Refused(403, foreign.why))
-        if form is None:
+        if (form := await read_form(request)) is None:
             return self._page(request, Refused(400, "That is not a form of this page."))
-        if not self._desk.sessions.patience():
-            return self._page(request, Refused(429, "Too many wrong attempts. Wait a minute, then try again."))
         principal = judge(form)
         if isinstance(principal, Refused):
-            self._desk.sessions.wrong()
             return self._page(request, principal)
         answer = RedirectResponse(f"{ROOT}/", 303)
         answer.set_cookie(
@@ -78,23 +74,29 @@ class SignIn:
         return answer
 
     def _by_token(self, form: dict[str, str]) -> str | Refused:
-        keys = self._desk.home.keys
+        keys, sessions = self._desk.home.keys, self._desk.sessions
+        if not sessions.patience():
+            return Refused(429, "Too many wrong tokens. Wait a minute, or follow a link that `nova dashboard` makes.")
         principal = keys.principal_of(form.get("token", "").strip())
         if principal is None:
+            sessions.wrong()
             return Refused(401, "That is not the token of this server.")
         if principal != keys.operator:
+            sessions.wrong()
             return Refused(
                 403, f"This token belongs to “{principal}”. The dashboard opens for the operator's token only."
             )
         return principal
 
     def _by_ticket(self, form: dict[str, str]) -> str | Refused:
+        """Links are not counted: nobody guesses one, and strangers must not be able to lock the operator out."""
         keys = self._desk.home.keys
         found = check(keys.secret, keys.endpoint, self._desk.now_ms(), form.get("ticket", ""))
         if isinstance(found, NoTicket):
             told = _STALE if found.why == "expired" else "This is no sign-in link of this server."
             return Refused(401, told)
-        return keys.operator if self._desk.sessions.spend(found.nonce, found.until_ms) else Refused(401, _STALE)
+        fresh = found.issued_ms >= keys.since_ms and self._desk.sessions.spend(found.nonce, found.until_ms)
+        return keys.operator if fresh else Refused(401, _STALE)
 
     def _page(self, request: Request, refused: Refused | None = None) -> Response:
         values = {"why": "" if refused is None else refused.why, "place": self._desk.home.keys.place}

@@ -17,6 +17,7 @@ class Ticket:
     """A genuine ticket that is still good; whoever takes it remembers the nonce until then."""
 
     nonce: str
+    issued_ms: int
     until_ms: int
 
 
@@ -41,7 +42,7 @@ def check(secret: str, endpoint: str, now_ms: int, text: str) -> Ticket | NoTick
         return NoTicket("forged")
     if not issued_ms - AHEAD_MS <= now_ms <= issued_ms + LIFE_MS:
         return NoTicket("expired")
-    return Ticket(nonce, issued_ms + LIFE_MS)
+    return Ticket(nonce, issued_ms, issued_ms + LIFE_MS)
 
 
 def _signature(secret: str, endpoint: str, issued_ms: int, nonce: str) -> str:

@@ -16,7 +16,7 @@ async def goals(visit: Visit) -> View:
 
 
 async def goal(visit: Visit) -> View:
-    goal_id = visit.request.path_params["goal_id"]
+    goal_id = visit.part("goal_id")
     found = await visit.desk.read(goals_page.goal, visit.session.principal, goal_id, visit.desk.now_ms())
     if found is None:
         return missing("There is no such goal.")
@@ -40,7 +40,7 @@ async def tasks(visit: Visit) -> View:
 async def run(visit: Visit) -> View:
     chosen = next((one for one in FILTERS if one == text(visit, "units")), None)
     after = whole(visit, "after")
-    asked = RunAsked(visit.request.path_params["instance_id"], chosen, -1 if after is None else after)
+    asked = RunAsked(visit.part("instance_id"), chosen, -1 if after is None else after)
     found = await visit.desk.read(run_page.run, asked, visit.desk.settings.tasks.url_coverage_gate)
     if found is None:
         return missing("There is no such run.")

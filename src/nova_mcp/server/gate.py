@@ -107,12 +107,12 @@ class Gate:
             if body is None:
                 await self._inner(known, receive, send)
             else:
-                await self._answer(known, replayed(body, receive), send)
+                await self._answer(self._inner, known, replayed(body, receive), send)
 
     async def _show(self, pages: ASGIApp, headers: Headers, scope: Scope, receive: Receive, send: Send) -> None:
         """Pages for people have a way to sign in of their own; only names are checked here."""
-        turned = check_names(headers, self._door)
-        await (pages if turned is None else turned.response())(scope, receive, send)
+        turned = check_names(headers, self._door) or self._ending()
+        await self._answer(pages if turned is None else turned.response(), scope, receive, send)
 
     async def quiet(self, grace_s: float) -> None:
         """Wait until every message that got in has been answered; open streams don't count."""
@@ -121,10 +121,10 @@ class Gate:
                 self._quiet = anyio.Event()
                 await self._quiet.wait()
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         self._answering += 1
         try:
-            await self._inner(scope, receive, send)
+            await app(scope, receive, send)
         finally:
             self._answering -= 1
             self._quiet.set()
@@ -139,6 +139,9 @@ class Gate:
     def _where(self, scope: Scope) -> Turned | None:
         if scope["path"].rstrip("/") != MCP_PATH:
             return Turned(404, "http.not_found", f"There is nothing here; the protocol is served at {MCP_PATH}")
+        return self._ending()
+
+    def _ending(self) -> Turned | None:
         if self.closing:
             again = {"Retry-After": "5"}
             return Turned(503, "server.shutting_down", "The server is stopping", UNAVAILABLE, headers=again)

@@ -192,6 +192,7 @@ def _home(settings: Settings, ports: Ports, door: Door, endpoint: str, slot: Bac
             endpoint=endpoint,
             principal_of=lambda token: verify(token, door.credentials.tokens),
             place=str(door.credentials.path) if near else f"{door.credentials.path.name} in the data folder",
+            since_ms=ports.clock.now_ms(),
         ),
         program=slot.get,
     )
