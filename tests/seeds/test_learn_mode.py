@@ -270,8 +270,8 @@ async def test_a_release_below_the_floors_is_refused_and_the_claim_stays(visit: 
 async def test_giving_up_needs_a_reason_of_twenty_characters(visit: Visit) -> None:
     await visit.begin()
     failed(await visit.call("tab_release", coverageExhausted=True), -32602, "learn.coverage_reason_required")
-    failed(await visit.call("tab_release", coverageExhausted=True, coverageExhaustedReason="x" * 19))
-    failed(await visit.call("tab_release", coverageExhausted=True, coverageExhaustedReason="x" * 501))
+    for reason in ("x" * 19, "x" * 501, " " * 20, f"no\n{' ' * 20}", "\u2003" * 20):
+        failed(await visit.call("tab_release", coverageExhausted=True, coverageExhaustedReason=reason))
     failed(await visit.call("tab_release", coverageExhaustedReason=REASON), -32041, "learn.coverage_not_met")
 
 
