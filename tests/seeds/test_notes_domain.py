@@ -468,6 +468,17 @@ async def test_a_step_is_stopped_like_a_call(place: Place) -> None:
     assert (await place.call("run_sequence", steps=steps))["ok"]
 
 
+async def test_what_an_acknowledgement_must_name(server: Server, place: Place, site: Place) -> None:
+    failed(await ack(place, "NOPE"), -32004, "domain_note.not_found")
+    await note(place, enforcement="block")
+    failed(await ack(place, "RULES"), -32003, "domain_note.not_delivered")
+    await note(site)
+    elsewhere = failed(await place.call("domain_note_ack", domain=host(site), key="RULES"), -32602, "host_mismatch")
+    assert (elsewhere["targetId"], elsewhere["host"]) == (place.tab, host(place))
+    nowhere = {"domain": host(place), "key": "RULES", "agentId": "without-a-tab"}
+    failed(await server.call("domain_note_ack", **nowhere), -32602, "no_target")
+
+
 async def test_closing_a_tab_forgets_what_was_acknowledged_there(server: Server, pages: Shop) -> None:
     place = Place.new(server, pages, await server.new_tab())
     await place.visit("/plain")
