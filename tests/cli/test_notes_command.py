@@ -146,6 +146,27 @@ def test_a_rule_is_deleted_whoever_wrote_it(folder: Folder) -> None:
         assert run(folder, verb, "operator", "0" * 32).exit_code == 1
 
 
+def test_without_a_name_all_notes_are_listed(folder: Folder) -> None:
+    run(folder, "add", "memory", "prefers dark mode", "--domain", HOST)
+    run(folder, "add", "operator", "Net prices only", "--tag", "prices")
+    run(folder, "add", "domain", "Ask first", "--domain", HOST, "--key", "ORDERS")
+    alone = run(folder)
+    assert (alone.exit_code, alone.stdout) == (0, run(folder, "list").stdout)
+    body = json.loads(run(folder, "--json").stdout)
+    assert [body[kind][0][field] for kind, field in (("memory", "content"), ("operator", "content"))] == [
+        "prefers dark mode",
+        "Net prices only",
+    ]
+    assert body["domain"][0]["value"] == "Ask first"
+
+
+@pytest.mark.parametrize("words", [("notes", "list"), ("tasks", "runs"), ("replay", "facts")])
+def test_an_option_that_a_sub_command_would_never_see_is_refused(folder: Folder, words: tuple[str, str]) -> None:
+    done = nova(words[0], "--data-dir", folder.path, words[1])
+    assert done.exit_code == 2
+    assert "behind its name" in done.output
+
+
 def test_tables_show_both_kinds_and_nothing_that_steers_a_terminal(folder: Folder) -> None:
     empty = run(folder, "list")
     assert (empty.stdout, "no such notes" in empty.stderr) == ("", True)

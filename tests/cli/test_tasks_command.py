@@ -80,6 +80,12 @@ async def test_runs_are_listed_and_ended_ones_on_request(server: Server, shown: 
     assert run not in shown("runs", "--all", "--principal", "somebody")
 
 
+async def test_without_a_name_open_runs_are_listed(server: Server, shown: Shown) -> None:
+    open_run = await started(server)
+    assert (shown(), shown("--json")) == (shown("runs"), shown("runs", "--json"))
+    assert [one["instanceId"] for one in json.loads(shown("--json"))["runs"]] == [open_run]
+
+
 async def test_one_run_is_shown_with_what_was_said_and_seen(server: Server, shown: Shown) -> None:
     run = await started(server)
     units = [{"url": "https://shop.example/a"}, {"url": "https://shop.example/b"}]

@@ -14,6 +14,7 @@ from nova_mcp.pipeline.gates import GATES, MET_ON_THE_WAY, Admitted, GateFacts, 
 from nova_mcp.pipeline.session import Exhausted
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.settings import GateMode, GateSettings
+from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.spec import GateId
 
 ME = ("local", "default")
@@ -220,3 +221,9 @@ def test_a_note_that_can_not_be_read_only_warns_where_notes_only_warn() -> None:
     )
     assert isinstance(verdict, Admitted)
     assert [(notice.gate_id, notice.status) for notice in verdict.notices] == [("user.domain_note", "warned")]
+
+
+def test_whatever_acts_on_a_page_is_held_to_notes_and_a_sequence_step_by_step() -> None:
+    held = {spec.name for spec in load_catalogue() if "user.domain_note" in spec.gates}
+    acting = {spec.name for spec in load_catalogue() if spec.effect in ("act", "commit")}
+    assert held == (acting - {"run_sequence"}) | {"eval"}

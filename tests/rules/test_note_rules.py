@@ -135,6 +135,7 @@ SECRETS = [
     "-----BEGIN RSA PRIVATE KEY-----\nMIIE",
     "-----BEGIN CERTIFICATE-----",
     "use eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+    "jwt_eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
     "AKIAIOSFODNN7EXAMPLE",
     "ghp_" + "a1B2" * 9,
     "gho_" + "a" * 36,
@@ -185,10 +186,34 @@ def test_a_text_that_holds_a_secret_is_named_and_not_repeated(text):
         "BEGIN RSA PRIVATE KEY",
         "tasks: 1234 done",
         "Prefers dark mode & 2 columns",
+        "see moneyJackpots.example.company",
     ],
 )
 def test_a_harmless_text_is_kept(text):
     assert secret_reason(text) is None
+
+
+@given(
+    st.sampled_from(["password", "passwort", "pin", "secret", "token"]),
+    st.sampled_from([":", "=", " : ", "= "]),
+    st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=4, max_size=15),
+    st.sampled_from([str, str.upper, str.title]),
+)
+def test_a_name_with_a_value_is_a_credential_unless_the_value_is_a_word(name, sign, value, spelled):
+    reason = secret_reason(f"note {spelled(name)}{sign}{value}")
+    assert (reason is None) is value.isalpha()
+
+
+@given(st.integers(10**11, 10**18 - 1), st.sampled_from("x .:\n"))
+def test_digits_with_a_valid_check_digit_are_a_card_number_wherever_they_stand(number, around):
+    check = next(digit for digit in range(10) if _luhn(f"{number}{digit}"))
+    assert secret_reason(f"{around}{number}{check}{around}") == "a card number"
+    assert secret_reason(f"{around}{number}{(check + 1) % 10}{around}") is None
+
+
+def _luhn(digits: str) -> bool:
+    doubled = "0246813579"
+    return sum(int(one if at % 2 == 0 else doubled[int(one)]) for at, one in enumerate(reversed(digits))) % 10 == 0
 
 
 # -- hosts

@@ -8,6 +8,8 @@ import pytest
 from loop_kit import Server, Shop
 from place_kit import Place, failed
 
+from nova_mcp.demo.site import practice_site
+from nova_mcp.knowledge.model import ScopeName
 from nova_mcp.notes.playbook import SECTIONS
 from nova_mcp.tasks.tables import learn_activation
 
@@ -270,8 +272,8 @@ async def test_a_release_below_the_floors_is_refused_and_the_claim_stays(visit: 
 async def test_giving_up_needs_a_reason_of_twenty_characters(visit: Visit) -> None:
     await visit.begin()
     failed(await visit.call("tab_release", coverageExhausted=True), -32602, "learn.coverage_reason_required")
-    failed(await visit.call("tab_release", coverageExhausted=True, coverageExhaustedReason="x" * 19))
-    failed(await visit.call("tab_release", coverageExhausted=True, coverageExhaustedReason="x" * 501))
+    for reason in ("x" * 19, "x" * 501, " " * 20, f"no\n{' ' * 20}", "\u2003" * 20):
+        failed(await visit.call("tab_release", coverageExhausted=True, coverageExhaustedReason=reason))
     failed(await visit.call("tab_release", coverageExhaustedReason=REASON), -32041, "learn.coverage_not_met")
 
 
@@ -315,31 +317,37 @@ async def test_task_mode_shows_no_learning_and_turns_nothing_on(visit: Visit) ->
 
 # -- one whole visit
 
+PLAYBOOK = "\n".join(f"## {name}\nNone observed: a practice site.\n" for name in SECTIONS)
 
-async def test_a_whole_visit_from_instructions_to_an_accepted_release(visit: Visit, server: Server) -> None:
-    task_id = await visit.begin()
-    text = (await visit.learn())["instructionsText"]
-    assert "4 surfaces and 3 interactions" in text
-    assert all(f"## {name}" in text for name in SECTIONS)
-    for path in ("/plain", "/list", "/about", "/dialog"):
-        await visit.look(path)
-    failed(await visit.call("tab_release"), -32041, "learn.coverage_not_met")
-    await visit.call("click_selector", selector="#open")
-    await visit.look("/list")
-    await visit.call("click_selector", selector="#more")
-    await visit.call("choose_option", selector="#sort", text="old")
-    assert await visit.counted() == (4, 3)
-    playbook = "\n".join(f"## {name}\nNone observed: a practice site.\n" for name in SECTIONS)
-    short = await server.call(
-        "domain_note", domain=visit.place.origin, key="PLATFORM_PLAYBOOK", value="## Platform\nA shop"
-    )
-    assert short["playbookCheck"]["complete"] is False
-    stored = await server.call("domain_note", domain=visit.place.origin, key="PLATFORM_PLAYBOOK", value=playbook)
-    assert stored["playbookCheck"] == {"complete": True, "missingSections": []}
-    body = await visit.call("tab_release")
-    assert (body["released"], body["learnMode"]["floorsMet"]) == (True, True)
-    row = await row_of(server, task_id)
-    assert (row["outcome"], row["surfaces"], row["interactions"]) == ("complete", 4, 3)
-    host = visit.place.scope.partition(":")[0]
-    read = await server.client.read_resource(f"nova://playbook/{host}")
-    assert read.contents[0].text.strip() == playbook.strip()
+
+async def test_a_whole_visit_to_the_practice_site_from_instructions_to_an_accepted_release(
+    server: Server, tab: str
+) -> None:
+    with practice_site() as practice:
+        visit = Visit(Place(server, tab, ScopeName(practice.scope("wiki"))))
+        await visit.look("/")
+        task_id = await visit.begin()
+        text = (await visit.learn())["instructionsText"]
+        assert "4 surfaces and 3 interactions" in text
+        assert all(f"## {name}" in text for name in SECTIONS)
+        for path in ("/suppliers/prices", "/handbook/returns", "/handbook/hours", "/"):
+            await visit.look(path)
+        body = failed(await visit.call("tab_release"), -32041, "learn.coverage_not_met")
+        assert body["current"] == {"visitedSurfaces": 4, "meaningfulInteractions": 0}
+        for control in ("#departments", "#purchasing", "#suppliers"):
+            assert (await visit.call("click_selector", selector=control))["ok"]
+        assert await visit.counted() == (4, 3)
+        short = await server.call(
+            "domain_note", domain=practice.url("wiki"), key="PLATFORM_PLAYBOOK", value="## Platform\nA wiki"
+        )
+        assert (short["ok"], short["playbookCheck"]["complete"]) == (True, False)
+        stored = await server.call("domain_note", domain=practice.url("wiki"), key="PLATFORM_PLAYBOOK", value=PLAYBOOK)
+        assert stored["playbookCheck"] == {"complete": True, "missingSections": []}
+        body = await visit.call("tab_release")
+        assert (body["released"], body["learnMode"]["floorsMet"]) == (True, True)
+        row = await row_of(server, task_id)
+        assert (row["outcome"], row["surfaces"], row["interactions"]) == ("complete", 4, 3)
+        read = await server.client.read_resource("nova://playbook/wiki.localhost")
+        assert read.contents[0].text.strip() == PLAYBOOK.strip()
+        # Nothing was sent to reach the floors.
+        assert practice.received("wiki", "POST", "/api/archive") == 0

@@ -84,6 +84,8 @@ class Tab:
         self.page_epoch = 0
         self.rev = 0
         self.opener_target_id: str | None = None
+        # Where the page stood that opened this one.
+        self.opened_from = BLANK
         # What the next answer about this tab has to say besides its own matter.
         self.notices: list[str] = []
         # Downloads that no answer has told the end of yet.
@@ -152,9 +154,10 @@ class Tab:
         for tab in self.kin:
             tab.scripted_epoch = tab.page_epoch
 
-    def opened_by(self, opener: "Tab", *, reached: bool) -> None:
-        """`reached` when an agent's script lived in the opener as it opened this one."""
+    def opened_by(self, opener: "Tab", at_url: str, *, reached: bool) -> None:
+        """`at_url` is where the opener stood as it opened this one, `reached` when an agent's script lived in it."""
         self.opener_target_id = opener.target_id
+        self.opened_from = at_url
         self.kin = opener.kin
         self.kin.append(self)
         if reached:
@@ -173,6 +176,11 @@ class Tab:
     @property
     def principal(self) -> str:
         return self.owner[0]
+
+    @property
+    def site_url(self) -> str:
+        """The address of the site that is acted on here: a window without one is filled by the page that opened it."""
+        return self.opened_from if self.url.startswith(BLANK) else self.url
 
     def require_ready(self) -> None:
         """Refuse when there is no live page; navigate, reload and tab_close do not ask."""

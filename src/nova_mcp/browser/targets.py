@@ -256,13 +256,14 @@ class Targets:
         sandbox_id = seat.sandbox_id
         # Asked now: its opener may write into it and be gone before anybody has looked at it.
         reached = opener is not None and opener.scripted_epoch == opener.page_epoch
+        opened_at = BLANK if opener is None else opener.site_url
         number = await self._journal.next_number("tab")
         now = self._ports.clock.now_ms()
         tab = Tab(f"tab_{number}", sandbox_id, owner, self, self._ports.clock)
         tab.perception = Perception(self._snapshots)
         tab.lease = Lease(owner, now + IMPLICIT_LEASE_MS)
         if opener is not None:
-            tab.opened_by(opener, reached=reached)
+            tab.opened_by(opener, opened_at, reached=reached)
         try:
             await self._parts.equip(tab, page)
         except BaseException:

@@ -18,6 +18,15 @@ Store = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+def is_alone(ctx: typer.Context, *given: object) -> bool:
+    """Whether a group was called by its own name; options before a sub-command would be lost on it."""
+    if ctx.invoked_subcommand is None:
+        return True
+    if any(given):
+        raise typer.BadParameter(f"options of {ctx.invoked_subcommand} stand behind its name, not before it", ctx)
+    return False
+
+
 def read_settings(data_dir: Path | None, store: str | None) -> Settings:
     flags: dict[str, Any] = {"data_dir": data_dir, "store": store}
     try:

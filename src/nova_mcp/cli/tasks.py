@@ -5,7 +5,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
+from nova_mcp.cli.options import AsJson, DataDir, Store, is_alone, read_settings
 from nova_mcp.cli.stored import opened
 from nova_mcp.cli.terminal import EXIT_FAILED, fail, moment, note, print_json, print_table, say, visible
 from nova_mcp.clock import SystemClock
@@ -19,11 +19,7 @@ from nova_mcp.tasks.run_rules import CheckMark
 from nova_mcp.tools.times import utc
 from nova_mcp.words import cut
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    help="Show recurring tasks and their runs: what each needs, how far it is, what of it was seen.",
-)
+app = typer.Typer(add_completion=False)
 
 LISTED = 500
 UNITS = 50
@@ -33,6 +29,16 @@ _CELL = 60
 Principal = Annotated[
     str | None, typer.Option("--principal", metavar="NAME", help="Only what belongs to this principal.")
 ]
+
+
+@app.callback(invoke_without_command=True)
+def open_runs(ctx: typer.Context, json: AsJson = False, data_dir: DataDir = None, store: Store = None) -> None:
+    """Show recurring tasks and their runs: what each needs, how far it is, what of it was seen.
+
+    Without a name the open runs are listed.
+    """
+    if is_alone(ctx, json, data_dir, store):
+        runs(json=json, data_dir=data_dir, store=store)
 
 
 # -- profiles

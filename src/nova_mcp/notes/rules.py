@@ -89,7 +89,7 @@ def _digest(text: str) -> str:
 
 _SHAPES: Final = (
     ("a key in PEM form", re.compile(r"-----BEGIN [A-Z0-9 ]+-----")),
-    ("a signed token", re.compile(r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*")),
+    ("a signed token", re.compile(r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*")),
     ("an access key", re.compile(r"AKIA[0-9A-Z]{16}")),
     ("an access token", re.compile(r"gh[pousr]_[A-Za-z0-9]{36}")),
     ("an API key", re.compile(r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{20}")),

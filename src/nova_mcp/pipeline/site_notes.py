@@ -30,9 +30,9 @@ class SiteNotes:
         tab = envelope.evidence.tab
         if tab is None or GATE not in spec.gates:
             return
-        envelope.evidence.noted_host, envelope.evidence.noted_at_ms = page_host(tab.url), now_ms
+        envelope.evidence.noted_host, envelope.evidence.noted_at_ms = page_host(tab.site_url), now_ms
         try:
-            envelope.site = await self._notes.due(envelope.caller.owner, tab.target_id, tab.url)
+            envelope.site = await self._notes.due(envelope.caller.owner, tab.target_id, tab.site_url)
         except StoreUnavailable:
             envelope.unreadable = frozenset({GATE})
 

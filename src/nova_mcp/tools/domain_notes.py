@@ -242,7 +242,7 @@ async def domain_note_ack(ctx: ToolContext, p: DomainNoteAckParams) -> DomainNot
         raise refusals.not_found(place.host, p.key)
     if tab is None:
         raise refusals.no_target()
-    here = keeper.place(tab.url)
+    here = keeper.place(tab.site_url)
     if here is None or here.host != place.host:
         raise refusals.host_mismatch(place.host, None if here is None else here.host, tab.target_id)
     answer = await keeper.acknowledging(owner, tab.target_id, place, p.key)

@@ -205,7 +205,7 @@ class NoteHints:
 
 async def note_hints(ctx: ToolContext, known_hash: str | None) -> NoteHints | None:
     """The notes that reach the page of this tab; None when there are none."""
-    place = ctx.domain_notes.place(ctx.tab.url)
+    place = ctx.domain_notes.place(ctx.tab.site_url)
     notes = () if place is None else await ctx.domain_notes.here(ctx.caller.principal, place)
     if place is None or not notes:
         return None
@@ -216,7 +216,7 @@ async def note_hints(ctx: ToolContext, known_hash: str | None) -> NoteHints | No
 
 def notes_still(hints: NoteHints | None) -> NoteHints | None:
     """What was going to be told, unless the tab has moved to another host meanwhile."""
-    if hints is None or hints.ctx.domain_notes.place(hints.ctx.tab.url) == hints.place:
+    if hints is None or hints.ctx.domain_notes.place(hints.ctx.tab.site_url) == hints.place:
         return hints
     return None
 
@@ -228,7 +228,7 @@ def note_omissions(hints: NoteHints | None) -> list[str]:
 async def notes_available(ctx: ToolContext) -> NotesAvailablePart | None:
     """That there are notes about where a tab has arrived; silent where the store can't be asked."""
     tab, keeper = ctx.tab, ctx.domain_notes
-    if (place := keeper.place(tab.url)) is None:
+    if (place := keeper.place(tab.site_url)) is None:
         return None
     try:
         notes = await keeper.here(ctx.caller.principal, place)

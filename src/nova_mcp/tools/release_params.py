@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
 from nova_mcp.errors import InvalidParams
@@ -14,6 +14,10 @@ from nova_mcp.tools.groups import PRINTABLE
 from nova_mcp.tools.spec import RARE, Params, TargetParams
 
 PAYLOAD_BYTES = 16 * 1024
+# Counted without the blanks around it: they explain nothing.
+ExhaustedReason = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=20, max_length=500, pattern=PRINTABLE)
+]
 
 
 class FinalizeStatsParams(Params):
@@ -67,9 +71,7 @@ class TabReleaseParams(TargetParams):
     finalize_reason_code: str | None = Field(None, max_length=64, pattern=PRINTABLE, json_schema_extra=RARE)
     finalize_reason_text: str | None = Field(None, max_length=500, pattern=PRINTABLE, json_schema_extra=RARE)
     coverage_exhausted: bool = Field(default=False, json_schema_extra=RARE)
-    coverage_exhausted_reason: str | None = Field(
-        None, min_length=20, max_length=500, pattern=PRINTABLE, json_schema_extra=RARE
-    )
+    coverage_exhausted_reason: ExhaustedReason | None = Field(None, json_schema_extra=RARE)
     finalize_outbox_job_type: JobType | None = Field(
         None, description="only with finalizeDecision commit", json_schema_extra=RARE
     )
