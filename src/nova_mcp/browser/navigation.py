@@ -206,7 +206,8 @@ class Navigation:
 
     async def _arrived(self, response: Response | None, window: HostWindow) -> NavigationReport:
         tab = self.tab
-        if response is not None:
+        # A document that came after this one was heard of as well; its status is its own.
+        if response is not None and tab.http_status is None:
             tab.http_status, tab.redirects = response.status, redirects_of(response)
         state, waited = await self._wait(window)
         self._require_page()
