@@ -265,7 +265,10 @@ class Tab:
         if channel is self.channel:
             self.page_epoch += 1
             self._reached()
-            self.loading = True
+            # Any document that comes back may be one that an agent's script has run in.
+            if channel.restored and self.scripted_epoch is not None:
+                self.scripted_epoch = self.page_epoch
+            self.loading = not channel.restored
             self.title = ""
             answered, self._coming = self._coming, None
             # A download or an empty answer brings no document: what was heard of it is not about the next one.
