@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nova_mcp.browser.navigation import reload
+from nova_mcp.browser.navigation import back, navigate, reload
 from nova_mcp.browser.remote import shown_endpoint
 from nova_mcp.browser.runtime import Browser, BrowserHome
+from nova_mcp.browser.scripting import evaluate
 from nova_mcp.browser.target_journal import MemoryJournal
 from nova_mcp.clock import system_ports
 from nova_mcp.errors import Unavailable
@@ -117,6 +118,23 @@ async def test_a_lost_node_is_told_and_kept_sandboxes_come_back_with_it(browser_
         assert [one["state"] for one in (await kit.call("sandbox_list"))["sandboxes"]] == ["ready"]
         chromium = await browser.start()
         assert [await page.title() for page in chromium.contexts[0].pages] == ["theirs"]
+
+
+async def test_a_page_that_a_remote_browser_put_aside_is_no_more_believed_than_it_was(browser_there, site) -> None:
+    tab = await browser_there.targets.open_tab(CALLER)
+    for scripted in (False, True):
+        await navigate(tab, site.url("html?title=mine"))
+        if scripted:
+            await evaluate(tab, "document.body.innerHTML = '<p>forged'", "main", 2000)
+        else:
+            await tab.page.evaluate("document.body.innerHTML = '<p>its own'")
+        await navigate(tab, site.url("html?title=other"))
+        assert tab.scripted_epoch != tab.page_epoch
+        report = await back(tab)
+        assert (report.status, report.load_state, tab.state) == ("ok", "domcontentloaded", "ready")
+        # It is the very document that was left, which is why what was done to it still counts.
+        assert await tab.channel.evaluate("document.body.innerText") == ("forged" if scripted else "its own")
+        assert (tab.scripted_epoch == tab.page_epoch) is scripted
 
 
 async def test_no_browser_at_the_address_is_a_failed_launch(tmp_path: Path, refused_port: int) -> None:

@@ -38,6 +38,7 @@ Object.defineProperty(Node.prototype, "firstChild", {{ get() {{ throw 1 }} }});
 Object.defineProperty(CharacterData.prototype, "data", {{ get: () => "forged" }});
 window.getComputedStyle = () => {{ throw 1 }}; performance.now = () => 1e12; performance.getEntriesByType = () => [];
 </script>"""
+TABLE = "<table><tr><th>Kettle<th>Price<tr><td>Red<td>20</table>"
 PIECES = "<!doctype html><title>Long</title>" + "".join(f"<p>Paragraph {n} {LONG}</p>" for n in range(10))
 
 
@@ -427,14 +428,41 @@ async def test_a_page_that_leaves_by_itself_gets_no_more_time_than_it_stood(
     assert windows[-1]["stayed_ms"] < 2_500
 
 
-async def test_an_error_page_that_came_unheard_is_known_by_its_own_word(server: Server, tab: str, web: Site) -> None:
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("perceive", {"mode": "summary"}),
+        ("read_text", {}),
+        ("read_text", {"selector": "p"}),
+        ("search_text", {"text": "word59"}),
+        ("extract_table", {}),
+    ],
+)
+async def test_an_error_page_that_came_unheard_is_known_by_its_own_word(
+    server: Server, tab: str, web: Site, tool: str, arguments: dict[str, Any]
+) -> None:
     web.pages["/later"] = "<!doctype html><p>Now</p><script>setTimeout(() => location = '/lost', 300)</script>"
-    web.pages["/lost"], web.statuses["/lost"] = web.pages["/missing"], 404
+    web.pages["/lost"], web.statuses["/lost"] = web.pages["/missing"] + TABLE, 404
     work = await Work.on(server, tab, web.url("/lost"))
     await work.go(web.url("/later"))
     assert (await work.call("wait_for_selector", selector="text=word59"))["ok"] is True
     server.tab(tab).http_status = None
-    await work.call("perceive", mode="summary")
+    assert (await work.call(tool, **arguments))["ok"] is True
     assert server.tab(tab).http_status == 404
-    windows = await server.rows(visit_window, visit_window.c.url_hash == work.keys[0].removeprefix("url:"))
-    assert [bool(one["error_page"]) for one in windows if one["reads"]] == [True]
+    server.clock.shift_ms += 2_000
+    await work.go(web.url("/plain"))
+    assert await work.grade() == ("weak", "error_page")
+
+
+async def test_an_answer_without_a_document_says_nothing_of_the_next_page(server: Server, tab: str, web: Site) -> None:
+    web.pages["/nothing"], web.statuses["/nothing"] = "", 204
+    leaves = "setTimeout(() => location = '/lost', 1500)"
+    web.pages["/fork"] = f"""<!doctype html><a href=/nothing onclick="{leaves}">Nothing, then an error</a>"""
+    web.pages["/lost"], web.statuses["/lost"] = web.pages["/missing"], 404
+    work = await Work.on(server, tab, web.url("/lost"))
+    await work.go(web.url("/fork"))
+    assert (await work.call("click_selector", selector="a"))["actionDispatched"] is True
+    await server.tab(tab).page.wait_for_url(web.url("/lost"))
+    told = await work.scan()
+    assert told["coverageEvidence"]["document"]["httpStatus"] == 404
+    assert [one["reasonCode"] for one in told["credited"]] == ["error_page"]

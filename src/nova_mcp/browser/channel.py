@@ -67,6 +67,8 @@ class PageChannel:
         self.stalled = False
         # A document is on its way to replace this one; until it comes, the browser passes no question on.
         self.departing = False
+        # The document had been put aside and came back as it was left, which only a browser elsewhere does.
+        self.restored = False
         self.frame_id = ""
         self.told = PageMessages()
         self._bundle = bundle
@@ -323,6 +325,7 @@ class PageChannel:
             return
         self.frame_id = str(frame["id"])
         self.departing = False
+        self.restored = event.get("type") == "BackForwardCacheRestore"
         self._frames.new_document()
         self._on_documents.tell(str(frame["url"]))
 

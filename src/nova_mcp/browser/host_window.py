@@ -78,6 +78,15 @@ class RequestSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """What a server said when it was asked for a document, and the addresses that led there."""
+
+    url: str
+    status: int
+    redirects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DialogOrders:
     """What to answer while this window is open."""
 
@@ -88,7 +97,7 @@ class DialogOrders:
 class HostWindow:
     """Host events since entry. Network listeners live only as long as the window: they are dear on busy pages."""
 
-    def __init__(self, page: Page, orders: DialogOrders, on_status: Callable[[int, tuple[str, ...]], None]) -> None:
+    def __init__(self, page: Page, orders: DialogOrders, on_status: Callable[[Answered], None]) -> None:
         self.orders = orders
         self._on_status = on_status
         self.navigations: list[NavigationSeen] = []
@@ -201,7 +210,7 @@ class HostWindow:
             if seen.resource_type == "document":
                 seen.content_type = response.headers.get("content-type", "")
             if seen.main_document:
-                self._on_status(response.status, redirects_of(response))
+                self._on_status(Answered(response.url, response.status, redirects_of(response)))
             self.note()
 
     def _on_failed(self, request: Request) -> None:

@@ -206,8 +206,12 @@ class Navigation:
 
     async def _arrived(self, response: Response | None, window: HostWindow) -> NavigationReport:
         tab = self.tab
-        if response is not None:
+        # A document that came after this one was heard of as well; its status is its own.
+        if response is not None and tab.http_status is None:
             tab.http_status, tab.redirects = response.status, redirects_of(response)
+        if response is None:
+            # No server was asked: once the page has answered, it is known whether it had been put aside.
+            await tab.read_title()
         state, waited = await self._wait(window)
         self._require_page()
         # The first answer of the new document comes only after the guard has placed its hold, if it has to.
@@ -231,7 +235,9 @@ class Navigation:
             for state in ("domcontentloaded", "load"):
                 if wanted == "commit" or (wanted == "domcontentloaded" and state == "load"):
                     return reached, True
-                await self.tab.page.wait_for_load_state(state, timeout=self._left_ms())
+                # What was put aside had loaded by then, and does not tell it again.
+                if not self.tab.channel.restored:
+                    await self.tab.page.wait_for_load_state(state, timeout=self._left_ms())
                 reached = state
             if wanted == "load" or await wait_settled(self.tab, window, self.deadline):
                 return wanted, True

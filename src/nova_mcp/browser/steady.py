@@ -32,6 +32,8 @@ async def on_one_document(tab: "Tab", read: Callable[[], Awaitable[T]]) -> tuple
             moved = True
             continue
         if tab.page_epoch == epoch:
+            # Whoever has read a page has to know whether it was one; most answers have told it by now.
+            await tab.read_status()
             return value, moved
         moved = True
     raise navigating()

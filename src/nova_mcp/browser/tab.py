@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, Protocol, TypeAlias
+from urllib.parse import urldefrag
 
 import anyio
 from playwright.async_api import Dialog, Download, Error, Frame, Page
@@ -14,6 +15,7 @@ from nova_mcp.browser.claims import Lease
 from nova_mcp.browser.guard import NavigationGuard
 from nova_mcp.browser.host_window import (
     MAX_DIALOG_CHARS,
+    Answered,
     DialogAnswer,
     DialogOrders,
     DialogSeen,
@@ -30,12 +32,16 @@ from nova_mcp.clock import Clock
 from nova_mcp.errors import NovaError
 from nova_mcp.observation.model import Owner
 from nova_mcp.policy import Denied
+from nova_mcp.urls import page_host
 
 TabState: TypeAlias = Literal["ready", "loading", "crashed", "lost", "stalled"]
 
 BLANK = "about:blank"
 # An image named "title" shadows `document.title` in every world.
 _TITLE = "Object.getOwnPropertyDescriptor(Document.prototype,'title').get.call(document)"
+_STATUS = "performance.getEntriesByType('navigation')[0]?.responseStatus"
+# Where nothing was answered, as from a script, the browser says 0.
+FIRST_STATUS = 100
 STORM_DIALOGS = 5
 STORM_WINDOW_MS = 10_000
 REPLACE_MS = 5000
@@ -127,8 +133,7 @@ class Tab:
         self._dialog_moments: deque[float] = deque(maxlen=STORM_DIALOGS + 1)
         self._popup_moments: deque[float] = deque(maxlen=POPUPS_KEPT)
         self.popups_closed = 0
-        self._next_status: int | None = None
-        self._next_redirects: tuple[str, ...] = ()
+        self._coming: Answered | None = None
         self._seen_document = 0
         self._seen_page: Page | None = None
 
@@ -222,6 +227,12 @@ class Tab:
         self.title = str(title or "")
         return self.title
 
+    async def read_status(self) -> None:
+        """Ask a document that came unheard what its server said; one that can't say stays unknown."""
+        if self.http_status is None and page_host(self.url) is not None:
+            with suppress(NovaError, DocumentChanged, PageScriptError):
+                self.learn_status(await self.channel.evaluate(_STATUS, timeout_ms=TITLE_MS))
+
     # -- windows
 
     @asynccontextmanager
@@ -249,7 +260,7 @@ class Tab:
             self.scripted_epoch = self.page_epoch
         self.loading = False
         self._dialog_moments.clear()
-        channel.on_document(lambda _: self._new_document(channel))
+        channel.on_document(lambda url: self._new_document(channel, url))
         channel.on_end(self.signs.left)
         page.on("dialog", self._on_dialog)
         page.on("popup", self._on_popup)
@@ -258,24 +269,31 @@ class Tab:
         page.on("domcontentloaded", lambda _: self._loaded(page))
         page.on("close", lambda closed: self._host.page_closed(self, closed))
 
-    def _new_document(self, channel: PageChannel) -> None:
+    def _new_document(self, channel: PageChannel, url: str) -> None:
         if channel is self.channel:
             self.page_epoch += 1
             self._reached()
-            self.loading = True
+            # Any document that comes back may be one that an agent's script has run in.
+            if channel.restored and self.scripted_epoch is not None:
+                self.scripted_epoch = self.page_epoch
+            self.loading = not channel.restored
             self.title = ""
-            self.http_status, self._next_status = self._next_status, None
-            self.redirects, self._next_redirects = self._next_redirects, ()
+            answered, self._coming = self._coming, None
+            # A download or an empty answer brings no document: what was heard of it is not about the next one.
+            if answered is not None and urldefrag(answered.url).url != urldefrag(url).url:
+                answered = None
+            self.http_status = None if answered is None else answered.status
+            self.redirects = () if answered is None else answered.redirects
             self.read_on.clear()
             self.signs.left()
 
-    def _status_coming(self, status: int, redirects: tuple[str, ...]) -> None:
-        """The status of a document that has not committed yet; without an open window nobody hears it."""
-        self._next_status, self._next_redirects = status, redirects
+    def _status_coming(self, answered: Answered) -> None:
+        """The answer to a document that has not committed yet; without an open window nobody hears it."""
+        self._coming = answered
 
     def learn_status(self, status: object) -> None:
         """The status as the document itself was told it, where nobody listened when it came."""
-        if self.http_status is None and isinstance(status, int):
+        if self.http_status is None and isinstance(status, int) and status >= FIRST_STATUS:
             self.http_status = status
 
     def note_denied(self, verdict: Denied) -> None:
