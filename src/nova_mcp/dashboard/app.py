@@ -163,7 +163,7 @@ class _Front:
             "csrf": session.csrf,
             "operator": session.principal,
             "theme": theme_of(request),
-            "here": request.url.path,
+            "here": _here(request),
             "now_ms": self._desk.now_ms(),
             "stopped": stopped,
             "waiting": waiting,
@@ -173,6 +173,11 @@ class _Front:
     def _state(self) -> tuple[bool, int]:
         settings = self._desk.settings
         return stop_requested(settings.stop_file), len(Mailbox(settings.data_dir).waiting())
+
+
+def _here(request: Request) -> str:
+    """The address of a page as a form brings somebody back to it; many pages are what their question makes them."""
+    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def _ways(place: Place) -> list[tuple[str, Handler]]:
