@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from chromium_kit import Look, chromium, grave, serving, signed_in, tab_to
-from dashboard_kit import HOSTILE, NOW, Stand, a_call, stand
+from dashboard_kit import HOSTILE, NOW, SERVER, Stand, a_call, stand
 from filled import ask, fill
 from playwright.async_api import Browser, Page
 
 from nova_mcp.human.mailbox import Mailbox
+from nova_mcp.observation.model import Caller, CallOutcome
 from pages import PAGES
 
 pytestmark = pytest.mark.browser
@@ -88,6 +89,19 @@ async def test_no_page_is_wider_than_a_phone(browser: Browser, filled: tuple[Sta
             if width > 390:
                 wide[path] = width
     assert wide == {}
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+async def test_long_names_of_acts_under_way_stay_in_their_place(
+    browser: Browser, filled: tuple[Stand, str], width: int
+):
+    desk, root = filled
+    caller = Caller("local", "agent" * 30, SERVER)
+    address = f"https://{'a' * 60}.{'b' * 60}.test/"
+    desk.add(a_call("long", kind="intent", outcome=CallOutcome("pending"), url=address, caller=caller))
+    async with signed_in(browser, root, Look(width=width)) as page:
+        await page.get_by_text("agentagent").first.wait_for()
+        assert await page.evaluate("document.documentElement.scrollWidth") == width
 
 
 async def test_new_calls_appear_without_a_reload_and_pausing_holds_them_back(
