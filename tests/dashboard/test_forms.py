@@ -150,6 +150,18 @@ async def test_choosing_a_theme_leads_back_to_the_very_page(desk: Stand, address
     assert answer.headers["location"] == f"/dashboard{address}"
 
 
+@pytest.mark.parametrize(
+    ("form", "back"), [("/review/question", "/review"), ("/controls/stop", "/controls"), ("/here", "/")]
+)
+async def test_choosing_a_theme_on_the_answer_to_a_form_leads_to_a_page_that_there_is(
+    desk: Stand, form: str, back: str
+):
+    async with desk.operator() as visitor:
+        answer = await visitor.post(form, csrf="wrong")
+    assert answer.status_code == 403
+    assert f'name="back" value="/dashboard{back}"' in answer.text
+
+
 @pytest.mark.parametrize("back", ["https://evil.test/", "//evil.test/", "/mcp", "", "/dashboardx"])
 async def test_nobody_is_sent_elsewhere(desk: Stand, back: str):
     async with desk.operator() as visitor:

@@ -163,21 +163,24 @@ class _Front:
             "csrf": session.csrf,
             "operator": session.principal,
             "theme": theme_of(request),
-            "here": _here(request),
+            "here": self._here(request, place),
             "now_ms": self._desk.now_ms(),
             "stopped": stopped,
             "waiting": waiting,
             "notice": notice,
         }
 
+    def _here(self, request: Request, place: Place) -> str:
+        """Where choosing a theme leads back to: this very page, which often is what its question makes it. One that
+        answers a form has no address of its own, and the page of its menu line stands in."""
+        if request.method != "POST":
+            return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+        lines = (one.path for _, places in self._menu for one in places if one.section == place.section)
+        return f"{ROOT}{next(lines, '/')}"
+
     def _state(self) -> tuple[bool, int]:
         settings = self._desk.settings
         return stop_requested(settings.stop_file), len(Mailbox(settings.data_dir).waiting())
-
-
-def _here(request: Request) -> str:
-    """The address of a page as a form brings somebody back to it; many pages are what their question makes them."""
-    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def _ways(place: Place) -> list[tuple[str, Handler]]:
