@@ -49,6 +49,8 @@ from nova_mcp.verification.goal_rules import Ownership
 from promotion_kit import FAILED, HERE, Site, added, hint
 
 OTHER = ScopeName("wiki.test")
+# An address that fits into no column, and has no place where it would break by itself.
+LONG = f"https://shop.test/{'catalogue_of_everything_' * 6}"
 # Whoever names an entry may use every sign that is printed, and no blanks.
 EVIL = f"x{HOSTILE}".replace(" ", "_")
 _numbers = count(1)
@@ -207,13 +209,13 @@ PAGES = TaskContent(
 
 def tasks(db: Database, units: int = 40) -> str:
     """An open run with units in every state, a completed one of another principal, and a profile."""
-    urls = [f"https://shop.test/page/{number}" for number in range(units)]
+    urls = [LONG, *(f"https://shop.test/page/{number}" for number in range(1, units))]
 
     def write(conn: Any) -> str:
         new = Profile("shop-audit", PAGES, 0.6, 1, archived=False, created_at_ms=NOW, updated_at_ms=NOW)
         profile_store.create(conn, "local", new, ())
         story = run_kit.Story(
-            conn, run_kit.begin(conn, PAGES, target_url="https://shop.test/", at_ms=NOW - HOUR_MS), at_ms=NOW - HOUR_MS
+            conn, run_kit.begin(conn, PAGES, target_url=LONG, at_ms=NOW - HOUR_MS), at_ms=NOW - HOUR_MS
         )
         story.tell(discovered=run_kit.pages(*urls))
         story.tell(

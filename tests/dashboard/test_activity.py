@@ -1,5 +1,6 @@
 """The start page follows the ledger: what is new comes once, in order, whoever recorded it."""
 
+import re
 import sqlite3
 from dataclasses import replace
 
@@ -7,9 +8,10 @@ import pytest
 from dashboard_kit import HOSTILE, NOW, SERVER, Stand, a_call, numbered
 from filled import fill
 
+from nova_mcp.dashboard.activity_page import SILENT_MS
 from nova_mcp.dashboard.feed import KEPT, STALE_MS
 from nova_mcp.observation.model import Caller, CallOutcome, ServerId
-from nova_mcp.observation.recorder import describe_server
+from nova_mcp.observation.recorder import HEARTBEAT_S, describe_server
 from nova_mcp.observation.store import end_server, register_server
 
 OTHER = ServerId("t" * 32)
@@ -105,7 +107,25 @@ async def test_the_day_is_summed_up_from_the_counters(desk: Stand):
         page = await visitor.page("/")
     assert "Calls, last 24 h" in page
     assert "False successes caught" in page
-    assert "1 question waits" in page
+    assert "An agent waits for a person." in page
+
+
+async def test_new_calls_bring_the_figures_of_the_day_along(desk: Stand):
+    async with desk.operator() as visitor:
+        first = await _news(visitor, "", 0)
+        assert ("tiles" in first, "chart" in first) == (False, False)
+        desk.add(a_call("one"))
+        news = await _news(visitor, first["feed"], first["last"])
+        assert ("Calls, last 24 h" in news["tiles"], "Calls per hour" in news["chart"]) == (True, True)
+
+
+@pytest.mark.parametrize(("late_ms", "word"), [(HEARTBEAT_S * 1_000 + 5_000, "running"), (SILENT_MS + 1, "silent")])
+async def test_a_server_is_silent_only_after_signs_of_life_that_it_owed(desk: Stand, late_ms: int, word: str):
+    desk.db.write_sync(register_server, describe_server(OTHER, NOW, "test"))
+    async with desk.operator() as visitor:
+        desk.clock.at_ms = NOW + late_ms
+        page = await visitor.page("/")
+    assert re.search(rf'>{word}</span>\s*<span class="muted"><span title="{OTHER}">', page)
 
 
 async def test_what_a_page_called_itself_stays_text_in_live_pieces(desk: Stand):

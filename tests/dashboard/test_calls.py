@@ -114,7 +114,7 @@ async def test_a_commit_shows_its_receipt_and_leads_to_its_announcement(desk: St
     async with desk.operator() as visitor:
         page = await visitor.page(f"/calls/{COMMIT}")
         for said in (
-            "Verified: the page confirmed it.",
+            "Verified: there is proof that it worked.",
             "api/orders",
             "201",
             "no answer seen",

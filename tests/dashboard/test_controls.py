@@ -92,6 +92,7 @@ async def test_a_switch_is_asked_for_set_and_lifted(desk: Stand, family: str, ho
     async with desk.operator() as visitor:
         asked = await visitor.get("/controls/switch", params={"family": family, "host": host, "note": HOSTILE})
         assert (asked.status_code, name in asked.text, HOSTILE in asked.text) == (200, True, False)
+        assert "Your reason: &lt;script&gt;" in asked.text
         assert _set(desk) == {}
         form = {"name": name, "do": "set", "note": HOSTILE}
         assert f"Set: {name}" in await _told(visitor, await visitor.post("/controls/switch", form))

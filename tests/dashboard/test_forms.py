@@ -1,5 +1,9 @@
 """Forms come from our own pages, and every answer carries the headers that keep other pages out."""
 
+import html
+import re
+from urllib.parse import urlencode
+
 import anyio
 import pytest
 from dashboard_kit import HOSTILE, ORIGIN, Stand
@@ -128,6 +132,34 @@ async def test_the_theme_is_kept_and_only_known_ones_are(desk: Stand):
         assert 'data-theme="dark"' in await visitor.page("/")
         await visitor.post("/theme", {"theme": HOSTILE})
         assert 'data-theme="dark"' in await visitor.page("/")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/calls?tool=navigate&host=shop.example",
+        f"/knowledge/entry?{urlencode({'scope': 'shop.example', 'id': HOSTILE})}",
+        f"/facts?service={'%C3%A9' * 300}",
+    ],
+)
+async def test_choosing_a_theme_leads_back_to_the_very_page(desk: Stand, address: str):
+    async with desk.operator() as visitor:
+        page = (await visitor.get(address)).text
+        back = html.unescape(re.findall(r'name="back" value="([^"]*)"', page)[0])
+        answer = await visitor.post("/theme", {"theme": "light", "back": back})
+    assert answer.headers["location"] == f"/dashboard{address}"
+
+
+@pytest.mark.parametrize(
+    ("form", "back"), [("/review/question", "/review"), ("/controls/stop", "/controls"), ("/here", "/")]
+)
+async def test_choosing_a_theme_on_the_answer_to_a_form_leads_to_a_page_that_there_is(
+    desk: Stand, form: str, back: str
+):
+    async with desk.operator() as visitor:
+        answer = await visitor.post(form, csrf="wrong")
+    assert answer.status_code == 403
+    assert f'name="back" value="/dashboard{back}"' in answer.text
 
 
 @pytest.mark.parametrize("back", ["https://evil.test/", "//evil.test/", "/mcp", "", "/dashboardx"])

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from chromium_kit import Look, chromium, grave, serving, signed_in, tab_to
-from dashboard_kit import HOSTILE, NOW, Stand, a_call, stand
-from filled import ask, fill
+from dashboard_kit import HOSTILE, NOW, SERVER, Stand, a_call, stand
+from filled import ask, fill, recorded
 from playwright.async_api import Browser, Page
 
 from nova_mcp.human.mailbox import Mailbox
+from nova_mcp.observation.model import Caller, CallOutcome
 from pages import PAGES
 
 pytestmark = pytest.mark.browser
@@ -90,6 +91,19 @@ async def test_no_page_is_wider_than_a_phone(browser: Browser, filled: tuple[Sta
     assert wide == {}
 
 
+@pytest.mark.parametrize("width", [1280, 360])
+async def test_long_names_of_acts_under_way_stay_in_their_place(
+    browser: Browser, filled: tuple[Stand, str], width: int
+):
+    desk, root = filled
+    caller = Caller("local", "agent" * 30, SERVER)
+    address = f"https://{'a' * 60}.{'b' * 60}.test/"
+    desk.add(a_call("long", kind="intent", outcome=CallOutcome("pending"), url=address, caller=caller))
+    async with signed_in(browser, root, Look(width=width)) as page:
+        await page.get_by_text("agentagent").first.wait_for()
+        assert await page.evaluate("document.documentElement.scrollWidth") == width
+
+
 async def test_new_calls_appear_without_a_reload_and_pausing_holds_them_back(
     browser: Browser, filled: tuple[Stand, str]
 ):
@@ -109,6 +123,18 @@ async def test_new_calls_appear_without_a_reload_and_pausing_holds_them_back(
         await page.get_by_role("button", name="Go on").click()
         await page.locator("#calls a[href$='fresh-two']").wait_for()
         assert await page.evaluate("window.sameDocument") is True
+
+
+async def test_the_figures_of_the_day_move_along_and_stay_unfolded(browser: Browser, filled: tuple[Stand, str]):
+    desk, root = filled
+    async with signed_in(browser, root) as page:
+        calls = page.locator("#tiles .value").first
+        before = int(await calls.text_content() or "")
+        await page.evaluate("document.querySelector('#chart details').open = true")
+        desk.db.write_sync(recorded, [a_call("counted", at_ms=NOW)])
+        await page.clock.run_for(1_500)
+        await page.locator("#tiles .value").first.filter(has_text=str(before + 1)).wait_for()
+        assert await page.locator("#chart details[open]").count() == 1
 
 
 async def test_a_hostile_call_runs_nothing_when_it_arrives_live(browser: Browser, filled: tuple[Stand, str]):

@@ -53,6 +53,19 @@ async def test_axe_finds_nothing_serious_on_any_page_and_none_is_wider_than_its_
     assert {path: told for path, told in found.items() if told} == {}
 
 
+async def test_no_list_has_to_be_pushed_sideways_on_a_phone(browser: Browser, filled: tuple[Stand, str, list[str]]):
+    _, root, paths = filled
+    wide = {}
+    async with signed_in(browser, root, Look(width=360)) as page:
+        for path in paths:
+            await page.goto(f"/dashboard{path}")
+            boxes = page.locator(".wrap:has(> .rows)")
+            cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.ariaLabel)"
+            if found := await boxes.evaluate_all(cut):
+                wide[path] = found
+    assert wide == {}
+
+
 async def test_nothing_that_a_page_said_runs(browser: Browser, filled: tuple[Stand, str, list[str]]):
     _, root, paths = filled
     dialogs: list[str] = []

@@ -78,6 +78,13 @@ def test_the_table_of_a_chart_says_what_the_picture_shows(values: list[float]):
     assert chart.empty == (not any(values))
 
 
+def test_where_nothing_was_measured_the_table_says_so_instead_of_zero():
+    scrolled, clicked = Series("scrolling", "s1", (-1.0, 120.0, -1.0)), Series("clicks", "s2", (-1.0, -1.0, -1.0))
+    chart = lines("95 % of calls took at most", ["1", "2", "3"], (scrolled, clicked), [])
+    assert chart.rows() == [("2", ("120", "–"))]
+    assert lines("95 % of calls took at most", ["1", "2", "3"], (clicked,), []).empty
+
+
 @given(st.floats(0, 1e12))
 def test_a_scale_ends_at_a_round_number_above_the_figures(value: float):
     top = nice_top(value)

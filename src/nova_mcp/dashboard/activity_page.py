@@ -15,13 +15,14 @@ from nova_mcp.dashboard.words import plain, tool_name
 from nova_mcp.journal import counting as names
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.reader import EventFilter, recent
+from nova_mcp.observation.recorder import HEARTBEAT_S
 from nova_mcp.observation.store import StoredCall, ledger_body, ledger_open_intent, ledger_server
 
 SHOWN: Final = 50
 UNDER_WAY: Final = 12
 SERVERS: Final = 6
-# Servers give a sign of life every few seconds; one that has been silent for longer may be gone.
-SILENT_MS: Final = 60_000
+# One sign of life may come late; a server of which two are missing may be gone.
+SILENT_MS: Final = 2 * HEARTBEAT_S * 1_000
 
 
 def news(conn: Connection, after: Positions | None, now_ms: int) -> News:
@@ -181,7 +182,10 @@ async def activity(visit: Visit) -> View:
 
 
 async def live(visit: Visit) -> Fragments:
-    """What is new since the page was made or last asked; an empty answer costs two small queries."""
+    """What is new since the page was made or last asked; an empty answer costs two small queries.
+
+    New calls change the day's figures, so these come along with them and only then.
+    """
     desk = visit.desk
     await _look(desk)
     given = visit.query("after", 18)
@@ -189,11 +193,15 @@ async def live(visit: Visit) -> Fragments:
     ours = visit.query("feed", 40) == desk.feed.name and given.isdecimal() and given.isascii()
     lines = _lines(desk, int(given) if ours else 0)
     under = await desk.read(under_way)
+    parts = [
+        Part("rows", "call_rows.html", {"lines": lines, "fresh": ours}),
+        Part("underWay", "under_way.html", {"acts": under}),
+    ]
+    if lines:
+        figures = {"today": await desk.read(today, desk.now_ms())}
+        parts += (Part("tiles", "today_tiles.html", figures), Part("chart", "today_chart.html", figures))
     return Fragments(
-        (
-            Part("rows", "call_rows.html", {"lines": lines, "fresh": ours}),
-            Part("underWay", "under_way.html", {"acts": under}),
-        ),
+        tuple(parts),
         {"feed": desk.feed.name, "last": desk.feed.last, "all": not ours, "count": len(lines)},
     )
 

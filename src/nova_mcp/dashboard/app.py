@@ -163,12 +163,20 @@ class _Front:
             "csrf": session.csrf,
             "operator": session.principal,
             "theme": theme_of(request),
-            "here": request.url.path,
+            "here": self._here(request, place),
             "now_ms": self._desk.now_ms(),
             "stopped": stopped,
             "waiting": waiting,
             "notice": notice,
         }
+
+    def _here(self, request: Request, place: Place) -> str:
+        """Where choosing a theme leads back to: this very page, which often is what its question makes it. One that
+        answers a form has no address of its own, and the page of its menu line stands in."""
+        if request.method != "POST":
+            return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+        lines = (one.path for _, places in self._menu for one in places if one.section == place.section)
+        return f"{ROOT}{next(lines, '/')}"
 
     def _state(self) -> tuple[bool, int]:
         settings = self._desk.settings

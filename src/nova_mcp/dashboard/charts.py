@@ -32,7 +32,7 @@ def words(text: object) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One kind of figure over all columns; `tone` is its class in the stylesheet."""
+    """One kind of figure over all columns, below 0 where there is none; `tone` is its class in the stylesheet."""
 
     name: str
     tone: str
@@ -53,14 +53,14 @@ class Chart:
 
     @property
     def empty(self) -> bool:
-        return not any(any(one.values) for one in self.series)
+        return not any(value > 0 for one in self.series for value in one.values)
 
     def rows(self) -> list[tuple[str, tuple[str, ...]]]:
         """The table that says the same, columns without anything left out."""
         return [
-            (column, tuple(brief(one.values[at]) for one in self.series))
+            (column, tuple("–" if one.values[at] < 0 else brief(one.values[at]) for one in self.series))
             for at, column in enumerate(self.columns)
-            if any(one.values[at] for one in self.series)
+            if any(one.values[at] > 0 for one in self.series)
         ]
 
 
@@ -155,14 +155,13 @@ def lines(title: str, columns: Sequence[str], series: Sequence[Series], marks: S
         title_of = element("title", {}, words(f"{column}: {told or 'nothing'}"))
         parts.append(element("g", {"class": "column"}, element("rect", hit, title_of)))
     summary = f"{title}: at most {brief(highest)}{unit}"
-    kept = tuple(Series(one.name, one.tone, tuple(max(0.0, value) for value in one.values)) for one in series)
     return Chart(
         title=title,
         summary=summary,
         plot=_plot(summary, parts),
         scale=(f"{brief(top)}{unit}", f"{brief(top / 2)}{unit}", "0"),
         marks=tuple(marks),
-        series=kept,
+        series=tuple(series),
         columns=tuple(columns),
     )
 

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 NOTE_CHARS: Final = 500
 _FAMILIES: Final[dict[SwitchFamily, str]] = {
-    "closed_loop.commit": "commits: sending, submitting, paying, deleting, signing in",
+    "closed_loop.commit": "commits (sending, submitting, paying, deleting, signing in)",
     "apply": "applying what was learned",
 }
 
@@ -147,12 +147,14 @@ async def ask_switch(visit: Visit) -> View:
         return await _controls(visit, Notice("That is no host: write it alone, like shop.example.", "bad"))
     where = "everywhere" if wanted.scope is None else f"on {plain(wanted.scope)} and everything below it"
     clearing = visit.query("do") == "clear"
+    note = "" if clearing else visit.query("note", NOTE_CHARS)
     lines = (
-        (f"Agents may do this again {where}: {_FAMILIES[wanted.family]}.",)
+        (f"From the next call on, every server on this store allows {_FAMILIES[wanted.family]} again {where}.",)
         if clearing
         else (
-            f"Every server on this store refuses this {where}, from the next call on: {_FAMILIES[wanted.family]}.",
+            f"From the next call on, every server on this store refuses {_FAMILIES[wanted.family]} {where}.",
             "Looking and reading go on. Lifting the switch takes effect as quickly.",
+            *((f"Your reason: {plain(note)}",) if note else ()),
         )
     )
     return Confirm(
@@ -164,7 +166,7 @@ async def ask_switch(visit: Visit) -> View:
         fields={
             "name": str(wanted),
             "do": "clear" if clearing else "set",
-            "note": "" if clearing else visit.query("note", NOTE_CHARS),
+            "note": note,
         },
         danger=not clearing,
     ).view()

@@ -1,6 +1,6 @@
 """One entry of knowledge whole: what it says, why it stands where it stands, and its life."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,19 +10,22 @@ from nova_mcp.dashboard.gate_bars import GateBar, gate_bars
 from nova_mcp.dashboard.knowledge_page import EntryRow, entry_row
 from nova_mcp.dashboard.lifeline import Born, LifeLine, lane_of, life_line
 from nova_mcp.dashboard.lifeline_picture import LifePicture, picture
+from nova_mcp.knowledge import routes
 from nova_mcp.knowledge.model import (
     Action,
     Context,
     DomainHint,
     ElementPrint,
+    Health,
     Phenomenon,
     ScopeName,
     Signal,
     VerifyStep,
 )
 from nova_mcp.promotion import overview, steps_store
+from nova_mcp.promotion.counting import is_drift
 from nova_mcp.promotion.folding import Observed, Step
-from nova_mcp.promotion.model import TransitionKind
+from nova_mcp.promotion.model import Mark, TransitionKind
 from nova_mcp.promotion.overview import KnownRevision, Life
 from nova_mcp.promotion.standing import entry_of
 from nova_mcp.promotion.wording import explain
@@ -145,7 +148,8 @@ def _steps(conn: Connection, entry_id: int) -> list[tuple[int, Step]]:
 
 def _revision(conn: Connection, one: KnownRevision, now_ms: int, *, in_review: bool = False) -> RevisionView:
     kept = one.shelved.kept
-    why = explain(entry_of(one.shelved), steps_store.marks(conn, one.shelved.entry_id, now_ms), now_ms)
+    marks = steps_store.marks(conn, one.shelved.entry_id, now_ms)
+    why = explain(entry_of(one.shelved), marks, now_ms)
     return RevisionView(
         row=entry_row(one, now_ms, in_review=in_review),
         retired_because=kept.deprecated_reason,
@@ -158,13 +162,19 @@ def _revision(conn: Connection, one: KnownRevision, now_ms: int, *, in_review: b
         times=(
             ("last success", kept.health.last_success_at_ms),
             ("last failure", kept.health.last_failure_at_ms),
-            ("last drift", kept.health.last_drift_at_ms),
+            ("last drift", last_drift(kept.health, marks)),
             ("last confirmed", kept.health.last_confirmed_at_ms),
         ),
         failures_in_row=kept.health.consecutive_failures,
         misfires=kept.health.severe_misfires,
         silent_fails=kept.health.silent_verify_fails,
     )
+
+
+def last_drift(health: Health, marks: Iterable[Mark]) -> int | None:
+    """Health remembers what silent checks found; a use that met a changed page has left a mark only."""
+    found = [health.last_drift_at_ms, *(mark.at_ms for mark in marks if is_drift(mark))]
+    return max((at_ms for at_ms in found if at_ms is not None), default=None)
 
 
 # -- what it says
@@ -199,7 +209,8 @@ def _limits(context: Context) -> Iterator[str]:
         if value:
             yield f"{name} {value}"
     if context.routes:
-        yield f"under {cut(', '.join(context.routes), TEXT_CHARS)}"
+        named = ("the start page" if one == routes.ROOT else one for one in context.routes)
+        yield f"at {cut(', '.join(named), TEXT_CHARS)}"
 
 
 def _action(place: int, one: Action) -> ActionRow:

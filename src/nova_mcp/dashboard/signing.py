@@ -16,6 +16,8 @@ from nova_mcp.dashboard.tickets import NoTicket, check
 THEME_COOKIE: Final = "nova_theme"
 THEMES: Final = ("auto", "light", "dark")
 YEAR_S: Final = 365 * 24 * 3600
+# The longest address of a page of ours: three names of 512 letters, of which each may be spelled in nine.
+BACK_CHARS: Final = 16_000
 _STALE: Final = "This link has expired or was used before. Run `nova dashboard` again for a new one."
 
 
@@ -119,7 +121,7 @@ async def leave(visit: Visit) -> Response:
 
 async def choose_theme(visit: Visit) -> Response:
     """Light, dark, or what the system says; kept in the browser."""
-    back = visit.field("back")
+    back = visit.field("back", BACK_CHARS)
     answer = RedirectResponse(back if back.startswith(f"{ROOT}/") else f"{ROOT}/", 303)
     chosen = visit.field("theme")
     if chosen in THEMES:

@@ -97,7 +97,7 @@ def _amounts(conn: Connection, window: Window) -> Iterator[Chart]:
         "Learning": (
             Series("new candidates", "s1", _counts(found[names.CANDIDATE])),
             Series("curated entries", "s2", _counts(found[names.CURATED])),
-            Series("decisions at release", "s3", _counts(found[names.DECISION])),
+            Series("decided when a tab was released", "s3", _counts(found[names.DECISION])),
         ),
     }
     return (stacked(title, window.names(), series, window.marks()) for title, series in told.items())

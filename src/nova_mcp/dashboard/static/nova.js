@@ -32,6 +32,7 @@
       node.textContent = waiting;
       node.hidden = !waiting;
     }
+    for (const node of document.querySelectorAll('[data-live="asked"]')) node.hidden = !waiting;
     for (const node of document.querySelectorAll('[data-live="stopped"]')) node.hidden = !stopped;
     for (const node of document.querySelectorAll('[data-live="running"]')) node.hidden = stopped;
     document.title = waiting ? `(${waiting}) ${title}` : title;
@@ -65,6 +66,14 @@
     return go;
   };
 
+  // A picture is made anew around what somebody has unfolded in it, and not while they are in it by keyboard.
+  const redraw = (node, markup) => {
+    if (node.contains(document.activeElement)) return;
+    const unfolded = node.querySelector("details")?.open;
+    node.innerHTML = markup;
+    if (unfolded) node.querySelector("details")?.setAttribute("open", "");
+  };
+
   const followCalls = (body) => {
     const state = one("#live-state");
     const pause = one("#live-pause");
@@ -88,6 +97,8 @@
         body.insertAdjacentHTML("afterbegin", news.rows);
         while (body.rows.length > Number(body.dataset.shown)) body.deleteRow(-1);
         one("#no-calls").hidden = true;
+        redraw(one("#tiles"), news.tiles);
+        redraw(one("#chart"), news.chart);
       }
       if (underWay.dataset.was !== news.underWay) {
         underWay.innerHTML = news.underWay;
