@@ -5,11 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.dashboard.entry_page import last_drift
 from nova_mcp.dashboard.lifeline import LANES, Born, Happening, LifeLine, Seen, Stretch, by_day, lane_at, life_line
 from nova_mcp.dashboard.lifeline_picture import LEFT, RIGHT, WIDTH, picture
 from nova_mcp.dashboard.time_axis import MOST_TICKS, Axis
-from nova_mcp.knowledge.model import Health
 from nova_mcp.promotion.folding import (
     Confirmed,
     Disproved,
@@ -270,13 +268,3 @@ def test_an_axis_names_few_round_times_inside_it(begin, span):
     assert len(ticks) <= MOST_TICKS + 1
     assert all(10 <= one.x <= 500 for one in ticks)
     assert [one.x for one in ticks] == sorted(one.x for one in ticks)
-
-
-# -- beside the picture
-
-
-def test_the_last_drift_is_the_newest_that_a_check_or_a_use_has_met():
-    met = [drift("a", NOW), success("b", NOW + HOUR_MS)]
-    assert last_drift(Health(), met) == NOW
-    assert last_drift(Health(last_drift_at_ms=NOW + DAY_MS), met) == NOW + DAY_MS
-    assert last_drift(Health(), met[1:]) is None

@@ -131,6 +131,12 @@ def test_health_counts_an_execution_once():
     assert (silent.health.attempts, silent.health.silent_verify_fails) == (0, 1)
 
 
+def test_health_remembers_the_newest_drift_that_a_use_has_met():
+    met = [Observed(drift("a", NOW + HOUR)), Observed(drift("b", NOW)), *used(success, 1, start=NOW + DAY_MS)]
+    assert life(*met, entry=ACTIVE).health.last_drift_at_ms == NOW + HOUR
+    assert life(*used(success, 1)).health.last_drift_at_ms is None
+
+
 def test_a_snapshot_of_other_rules_is_refused():
     with pytest.raises(ValueError, match="can't be continued"):
         replay(Snapshot(NEW, rules_version=RULES_VERSION + 1), ())

@@ -1,6 +1,6 @@
 """One entry of knowledge whole: what it says, why it stands where it stands, and its life."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,16 +16,14 @@ from nova_mcp.knowledge.model import (
     Context,
     DomainHint,
     ElementPrint,
-    Health,
     Phenomenon,
     ScopeName,
     Signal,
     VerifyStep,
 )
 from nova_mcp.promotion import overview, steps_store
-from nova_mcp.promotion.counting import is_drift
 from nova_mcp.promotion.folding import Observed, Step
-from nova_mcp.promotion.model import Mark, TransitionKind
+from nova_mcp.promotion.model import TransitionKind
 from nova_mcp.promotion.overview import KnownRevision, Life
 from nova_mcp.promotion.standing import entry_of
 from nova_mcp.promotion.wording import explain
@@ -148,8 +146,7 @@ def _steps(conn: Connection, entry_id: int) -> list[tuple[int, Step]]:
 
 def _revision(conn: Connection, one: KnownRevision, now_ms: int, *, in_review: bool = False) -> RevisionView:
     kept = one.shelved.kept
-    marks = steps_store.marks(conn, one.shelved.entry_id, now_ms)
-    why = explain(entry_of(one.shelved), marks, now_ms)
+    why = explain(entry_of(one.shelved), steps_store.marks(conn, one.shelved.entry_id, now_ms), now_ms)
     return RevisionView(
         row=entry_row(one, now_ms, in_review=in_review),
         retired_because=kept.deprecated_reason,
@@ -162,19 +159,13 @@ def _revision(conn: Connection, one: KnownRevision, now_ms: int, *, in_review: b
         times=(
             ("last success", kept.health.last_success_at_ms),
             ("last failure", kept.health.last_failure_at_ms),
-            ("last drift", last_drift(kept.health, marks)),
+            ("last drift", kept.health.last_drift_at_ms),
             ("last confirmed", kept.health.last_confirmed_at_ms),
         ),
         failures_in_row=kept.health.consecutive_failures,
         misfires=kept.health.severe_misfires,
         silent_fails=kept.health.silent_verify_fails,
     )
-
-
-def last_drift(health: Health, marks: Iterable[Mark]) -> int | None:
-    """Health remembers what silent checks found; a use that met a changed page has left a mark only."""
-    found = [health.last_drift_at_ms, *(mark.at_ms for mark in marks if is_drift(mark))]
-    return max((at_ms for at_ms in found if at_ms is not None), default=None)
 
 
 # -- what it says

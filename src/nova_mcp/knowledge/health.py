@@ -140,6 +140,11 @@ def _failed(health: Health, event: HealthEvent) -> Health:
     return _quarantined(after, event.at_ms) if severe else after
 
 
+def drifted(health: Health, at_ms: int) -> Health:
+    """Health once the page was found changed, by a check or by a use."""
+    return replace(health, last_drift_at_ms=_later(health.last_drift_at_ms, at_ms))
+
+
 def _quarantined(health: Health, at_ms: int) -> Health:
     return health if health.quarantined_at_ms is not None else replace(health, quarantined_at_ms=at_ms, clean=())
 
@@ -168,9 +173,8 @@ def after_event(health: Health, event: HealthEvent) -> Health:
         case "silent_ok":
             health = _confirmed(health, event)
         case "silent_drift":
-            drift = _later(health.last_drift_at_ms, event.at_ms)
-            fails = health.silent_verify_fails + 1
-            health = replace(health, silent_verify_fails=fails, last_drift_at_ms=drift, clean=())
+            missed = replace(health, silent_verify_fails=health.silent_verify_fails + 1, clean=())
+            health = drifted(missed, event.at_ms)
         case "not_applicable":
             return health
     return _quarantined(health, event.at_ms) if _falls_ill(health, event.at_ms) else health

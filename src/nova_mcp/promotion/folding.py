@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from nova_mcp.knowledge.health import HealthEvent, HealthOutcome, after_event
+from nova_mcp.knowledge.health import HealthEvent, HealthOutcome, after_event, drifted
 from nova_mcp.knowledge.model import FailureRun
 from nova_mcp.promotion.counting import (
     LONGEST_LOOKBACK_MS,
@@ -115,6 +115,8 @@ def observed(entry: Entry, mark: Mark) -> Folded:
     health = entry.health
     if outcome is not None:
         health = after_event(health, HealthEvent(outcome, mark.at_ms, mark.call_id))
+    if is_drift(mark):
+        health = drifted(health, mark.at_ms)
     seen = replace(entry, run=run, health=health, last_hard_drift_at_ms=_hard_drift(entry, mark))
     if mark.source == "report" or not (is_failure(mark) or is_drift(mark)):
         return Folded(seen)
