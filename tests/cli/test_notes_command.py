@@ -156,6 +156,8 @@ def test_tables_show_both_kinds_and_nothing_that_steers_a_terminal(folder: Folde
     assert HOST in shown
     assert "cart" in shown
     assert "y" * 80 not in shown
+    assert run(folder).stdout == shown
+    assert set(json.loads(run(folder, "--json").stdout)) == {"memory", "operator", "domain"}
     about = run(folder, "list", "--domain", HOST).stdout
     assert "cart" not in about
 

@@ -6,7 +6,7 @@ import typer
 
 from nova_mcp.cli import notes_domain, notes_memory, notes_operator
 from nova_mcp.cli.note_options import LISTED, told
-from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
+from nova_mcp.cli.options import AsJson, DataDir, Store, alone, read_settings
 from nova_mcp.cli.stored import opened
 from nova_mcp.cli.terminal import note, print_json, say
 from nova_mcp.clock import SystemClock
@@ -19,7 +19,7 @@ def _group(text: str) -> typer.Typer:
     return typer.Typer(add_completion=False, no_args_is_help=True, help=text)
 
 
-app = _group("List, add, edit and delete notes: about sites for a user, across tasks, and for every agent on a site.")
+app = typer.Typer(add_completion=False)
 _add, _edit, _delete = _group("Write a note."), _group("Change a note."), _group("Delete a note.")
 app.add_typer(_add, name="add")
 app.add_typer(_edit, name="edit")
@@ -28,6 +28,16 @@ for _name, _room in (("memory", notes_memory), ("operator", notes_operator), ("d
     _add.command(_name)(_room.add)
     _edit.command(_name)(_room.edit)
     _delete.command(_name)(_room.delete)
+
+
+@app.callback(invoke_without_command=True)
+def everything(ctx: typer.Context, json: AsJson = False, data_dir: DataDir = None, store: Store = None) -> None:
+    """List, add, edit and delete notes: about sites for a user, across tasks, and for every agent on a site.
+
+    Without a subcommand all of them are listed.
+    """
+    if alone(ctx):
+        list_all(json=json, data_dir=data_dir, store=store)
 
 
 @app.command("list")

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from sqlalchemy import Connection
 
-from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
+from nova_mcp.cli.options import AsJson, DataDir, Store, alone, read_settings
 from nova_mcp.cli.stored import opened
 from nova_mcp.cli.terminal import EXIT_FAILED, note, print_json, say, visible
 from nova_mcp.facts.replay import Difference, replay
@@ -89,7 +89,7 @@ def everything(ctx: typer.Context, json: AsJson = False, data_dir: DataDir = Non
 
     Without a name everything that can be replayed is; exit code 1 when something differs.
     """
-    if ctx.invoked_subcommand is None:
+    if alone(ctx):
         _run(tuple(REPLAYS), read_settings(data_dir, store), json=json)
 
 

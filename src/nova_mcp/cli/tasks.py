@@ -1,14 +1,16 @@
 """`nova tasks`: profiles of recurring tasks and their runs, for the person who wants to know what agents work on."""
 
 import json as text_json
-from typing import Annotated, Any, NoReturn
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
-from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
+from nova_mcp.cli.options import AsJson, DataDir, Store, alone, read_settings
 from nova_mcp.cli.stored import opened
 from nova_mcp.cli.terminal import EXIT_FAILED, fail, moment, note, print_json, print_table, say, visible
 from nova_mcp.clock import SystemClock
+from nova_mcp.storage.engine import Database
 from nova_mcp.tasks import overview
 from nova_mcp.tasks.confidence import Tuning
 from nova_mcp.tasks.content_codec import content_json
@@ -19,11 +21,9 @@ from nova_mcp.tasks.run_rules import CheckMark
 from nova_mcp.tools.times import utc
 from nova_mcp.words import cut
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    help="Show recurring tasks and their runs: what each needs, how far it is, what of it was seen.",
-)
+app = typer.Typer(add_completion=False)
+
+T = TypeVar("T")
 
 LISTED = 500
 UNITS = 50
@@ -35,7 +35,45 @@ Principal = Annotated[
 ]
 
 
+@app.callback(invoke_without_command=True)
+def everything(ctx: typer.Context, json: AsJson = False, data_dir: DataDir = None, store: Store = None) -> None:
+    """Show recurring tasks and their runs: what each needs, how far it is, what of it was seen.
+
+    Without a subcommand the profiles and the runs that are open.
+    """
+    if not alone(ctx):
+        return
+    now_ms = SystemClock().now_ms()
+    with opened(read_settings(data_dir, store)) as database:
+        recurring, going_on = _profiles(database, None), _runs(database, None)
+    if json:
+        print_json({**_profiles_json(recurring, now_ms), **_runs_json(going_on)})
+        return
+    if not recurring and not going_on:
+        note("There are no tasks yet.")
+    if recurring:
+        _show_profiles(recurring, now_ms)
+    if recurring and going_on:
+        say("")
+    if going_on:
+        _show_runs(going_on)
+
+
+def _listed(every: Sequence[T], what: str) -> Sequence[T]:
+    if len(every) > LISTED:
+        note(f"Only the first {LISTED} {what} are shown; narrow them down with --principal.")
+    return every[:LISTED]
+
+
 # -- profiles
+
+
+def _profiles(database: Database, principal: str | None, *, archived: bool = False) -> Sequence[OwnedProfile]:
+    return _listed(database.read_sync(overview.profiles, principal, LISTED + 1, archived=archived), "profiles")
+
+
+def _profiles_json(found: Sequence[OwnedProfile], now_ms: int) -> dict[str, Any]:
+    return {"profiles": [_brief_json(one, now_ms) for one in found]}
 
 
 @app.command()
@@ -49,13 +87,14 @@ def profiles(
     """List the profiles of recurring tasks, last changed first."""
     now_ms = SystemClock().now_ms()
     with opened(read_settings(data_dir, store)) as database:
-        every = database.read_sync(overview.profiles, principal, LISTED + 1, archived=archived)
-    found = every[:LISTED]
-    if len(every) > LISTED:
-        note(f"Only the first {LISTED} profiles are shown; narrow them down with --principal.")
+        found = _profiles(database, principal, archived=archived)
     if json:
-        print_json({"profiles": [_brief_json(one, now_ms) for one in found]})
-        return
+        print_json(_profiles_json(found, now_ms))
+    else:
+        _show_profiles(found, now_ms)
+
+
+def _show_profiles(found: Sequence[OwnedProfile], now_ms: int) -> None:
     columns = (
         "profile",
         "principal",
@@ -152,23 +191,32 @@ def _say_profile(principal: str, one: Profile, tuning: Tuning) -> None:
 # -- runs
 
 
+def _runs(database: Database, principal: str | None, *, ended: bool = False) -> Sequence[RunBrief]:
+    return _listed(database.read_sync(overview.runs, principal, LISTED + 1, ended=ended), "runs")
+
+
+def _runs_json(found: Sequence[RunBrief]) -> dict[str, Any]:
+    return {"runs": [_run_json(one) for one in found]}
+
+
 @app.command()
 def runs(
     principal: Principal = None,
-    everything: Annotated[bool, typer.Option("--all", help="Runs that have ended too.")] = False,
+    ended: Annotated[bool, typer.Option("--all", help="Runs that have ended too.")] = False,
     json: AsJson = False,
     data_dir: DataDir = None,
     store: Store = None,
 ) -> None:
     """List runs that are open, last active first."""
     with opened(read_settings(data_dir, store)) as database:
-        every = database.read_sync(overview.runs, principal, LISTED + 1, ended=everything)
-    found = every[:LISTED]
-    if len(every) > LISTED:
-        note(f"Only the first {LISTED} runs are shown; narrow them down with --principal.")
+        found = _runs(database, principal, ended=ended)
     if json:
-        print_json({"runs": [_run_json(one) for one in found]})
-        return
+        print_json(_runs_json(found))
+    else:
+        _show_runs(found)
+
+
+def _show_runs(found: Sequence[RunBrief]) -> None:
     columns = ("run", "principal", "task", "status", "revision", "units", "done", "target", "last active")
     print_table(columns, [_run_row(one) for one in found])
 
