@@ -19,7 +19,7 @@ from nova_mcp.tasks.profile_keeper import tuning_of
 from nova_mcp.tasks.profile_rules import Profile
 from nova_mcp.tasks.run_rules import CheckMark
 from nova_mcp.tools.times import utc
-from nova_mcp.words import cut
+from nova_mcp.words import cut, some
 
 app = typer.Typer(add_completion=False)
 
@@ -175,7 +175,7 @@ def _say_profile(principal: str, one: Profile, tuning: Tuning) -> None:
     say(f"  {', '.join(where)}; revision {one.content_rev}{', archived' if one.archived else ''}")
     stop = f"{condition.stop_metric}{'' if condition.stop_value is None else f' {condition.stop_value}'}"
     say(f"  done when: {condition.coverage_mode} by {condition.unit_kind}, {stop}, evidence {condition.evidence.mode}")
-    runs = f"{one.runs} runs, {one.completed} completed, {one.failed} failed, {one.aborted} aborted"
+    runs = f"{some(one.runs, 'run')}, {one.completed} completed, {one.failed} failed, {one.aborted} aborted"
     say(f"  confidence {tuning.effective:.2f} from {tuning.base:.2f}; {runs}")
     rows: list[tuple[object, ...]] = [("guidance", item.kind, item.text) for item in content.stable_guidance]
     rows += [

@@ -75,7 +75,7 @@ class CallView:
 
 _VERDICTS: Final = {
     "verified_success": ("good", "Verified: the page confirmed it."),
-    "verified_fail": ("bad", "Disproved: the page showed that it did not work."),
+    "verified_fail": ("bad", "Disproved: it was seen that it did not work."),
     "indeterminate": ("warn", "Undecided: neither success nor failure could be proven."),
     "skipped": ("plain", "Nothing was sent."),
     "pending": ("warn", "Still in flight, or its server ended without a word."),
