@@ -50,7 +50,7 @@ def everything(ctx: typer.Context, json: AsJson = False, data_dir: DataDir = Non
         print_json({**_profiles_json(recurring, now_ms), **_runs_json(going_on)})
         return
     if not recurring and not going_on:
-        note("There are no tasks yet.")
+        note("There are no profiles and no open runs; `nova tasks runs --all` shows those that have ended.")
     if recurring:
         _show_profiles(recurring, now_ms)
     if recurring and going_on:
