@@ -59,6 +59,13 @@ def test_a_flag_before_a_subcommand_is_refused_instead_of_lost(words: tuple[str,
     assert f"nova {words[0]} {words[1]} --data-dir" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["facts", "knowledge", "tasks", "notes", "events"])
+def test_a_list_without_anything_in_it_says_so_beside_the_output(name: str, tmp_path: Path) -> None:
+    nova("db", "upgrade", "--data-dir", tmp_path)
+    done = nova(name, "--data-dir", tmp_path)
+    assert (done.exit_code, len(done.stderr.splitlines())) == (0, 1)
+
+
 def test_showing_the_list_loads_none_of_the_commands() -> None:
     code = (
         "import sys; from nova_mcp.cli.commands import app; from typer.testing import CliRunner;"

@@ -58,6 +58,8 @@ def _sites(found: Listing, *, json: bool) -> None:
     if json:
         print_json({"sites": [_brief_json(one) for one in found.sites]})
         return
+    if not found.sites:
+        note("No sites match.")
     columns = ("site", "trust", "active", "shadow", "candidate", "deprecated", "hints", "health", "changed")
     print_table(columns, [_brief_row(one) for one in found.sites])
 
