@@ -71,6 +71,11 @@ def claims_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
     return claim_retention.due_to_go(conn, now_ms - kept.claim_days * DAY_MS)
 
 
+def facts_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
+    """How many scopes of live facts a run would forget."""
+    return fact_endings.due_to_go(conn, now_ms - kept.fact_days * DAY_MS)
+
+
 def runs_due(conn: Connection, now_ms: int, kept: RetentionSettings) -> int:
     """How many runs of tasks would end for being idle, or lose their details."""
     return run_retention.due_to_go(conn, now_ms)

@@ -151,6 +151,16 @@ async def test_a_browser_that_cannot_start_fails_without_a_fallback(tmp_path: Pa
     await browser.aclose()
 
 
+async def test_a_window_without_a_display_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nova_mcp.browser.runtime.has_display", lambda platform, environ: False)
+    browser = make_browser(tmp_path, executable=executable(tmp_path / "broken"), headed=True)
+    with pytest.raises(Unavailable) as caught:
+        await browser.start()
+    assert "there is no display" in caught.value.message
+    assert "--headed" in caught.value.hint
+    await browser.aclose()
+
+
 async def test_a_killed_browser_loses_its_tabs_and_comes_back_on_the_next_call(own: Browser, site: Site) -> None:
     caller = make_caller()
     tab = await own.targets.open_tab(caller)

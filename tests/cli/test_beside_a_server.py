@@ -33,7 +33,7 @@ async def test_calls_of_a_running_server_are_listed_verified_and_kept(tmp_path: 
         assert nova("db", "prune", "--data-dir", tmp_path).exit_code == 0
         assert nova_process("doctor", "--no-start", "--data-dir", tmp_path).returncode == 0
         assert not (await client.call_tool("nova.tools_bundle", {})).is_error
-    assert "3 records in 1 chains" in nova("ledger", "verify", "--data-dir", tmp_path).stdout
+    assert "3 records in 1 chain:" in nova("ledger", "verify", "--data-dir", tmp_path).stdout
 
 
 async def test_stop_refuses_the_next_call_of_a_running_server_and_resume_lets_it_through(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,20 @@ def test_every_subcommand_takes_the_data_folder_and_the_store(group: str) -> Non
     for command in subcommands(load(group)):
         assert {"--data-dir", "--store"} <= {flag for parameter in command.params for flag in parameter.opts}
         assert command.help
+
+
+@pytest.mark.parametrize("words", [("replay", "facts"), ("notes", "list"), ("tasks", "runs")])
+def test_a_flag_before_a_subcommand_is_refused_instead_of_lost(words: tuple[str, str], tmp_path: Path) -> None:
+    done = nova(words[0], "--data-dir", tmp_path, words[1])
+    assert done.exit_code == 2
+    assert f"nova {words[0]} {words[1]} --data-dir" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["facts", "knowledge", "tasks", "notes", "events"])
+def test_a_list_without_anything_in_it_says_so_beside_the_output(name: str, tmp_path: Path) -> None:
+    nova("db", "upgrade", "--data-dir", tmp_path)
+    done = nova(name, "--data-dir", tmp_path)
+    assert (done.exit_code, len(done.stderr.splitlines())) == (0, 1)
 
 
 def test_showing_the_list_loads_none_of_the_commands() -> None:

@@ -6,8 +6,10 @@ import threading
 from pathlib import Path
 
 from cli_kit import DAY_MS, Folder, nova, nova_process
+from sqlalchemy import select
 
 from nova_mcp.clock import SystemClock
+from nova_mcp.facts.tables import fact_binding
 from nova_mcp.observation.model import Caller, ServerId
 from nova_mcp.storage.schema import HEAD
 from nova_mcp.verification.model import Contract
@@ -80,7 +82,7 @@ def test_commands_work_while_a_server_writes_and_nothing_is_lost(folder: Folder)
         halt.set()
         writer.join()
     assert [(done.returncode, done.stderr) for done in ran if done.returncode] == []
-    assert "200 bodies erased" in ran[2].stdout
+    assert "bodies of calls: 200 erased" in ran[2].stdout
     assert bodies(folder) == folder.count["busy"]
     assert nova("ledger", "verify", "--data-dir", folder.path).exit_code == 0
 
@@ -123,6 +125,21 @@ def test_old_transitions_and_goals_go_with_the_calls(folder: Folder) -> None:
     would = json.loads(nova("db", "prune", "--dry-run", "--json", "--data-dir", folder.path).stdout)
     done = nova("db", "prune", "--data-dir", folder.path).stdout
     assert would["transitions"] == 1
-    assert "1 transitions and goals forgotten (after 30 days)" in done
+    assert "transitions and goals: 1 forgotten (after 30 days)" in done
     assert folder.db.read_sync(find_transition, None, "tr_old") is None
     assert folder.db.read_sync(find_transition, None, "tr_new") is not None
+
+
+def test_facts_of_tabs_that_were_closed_long_ago_go_too(folder: Folder) -> None:
+    def close(conn, name: str, days: float | None) -> None:
+        row = {"binding_id": name, "target_id": name, "sandbox_id": "A", "principal": "local", "service_key": "shop"}
+        at_ms = None if days is None else old(days)
+        conn.execute(fact_binding.insert().values(**row, custom_facts=0, opened_at_ms=old(200), closed_at_ms=at_ms))
+
+    for name, days in (("long ago", 91), ("lately", 89), ("open", None)):
+        folder.db.write_sync(close, name, days)
+    would = nova("db", "prune", "--dry-run", "--data-dir", folder.path).stdout
+    assert "scopes of live facts: 1 would go (closed for 90 days)" in would
+    assert json.loads(nova("db", "prune", "--json", "--data-dir", folder.path).stdout)["facts"] == 1
+    left = folder.db.read_sync(lambda conn: conn.execute(select(fact_binding.c.binding_id)).scalars().all())
+    assert sorted(left) == ["lately", "open"]

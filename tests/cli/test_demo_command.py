@@ -49,6 +49,16 @@ def test_a_chapter_that_did_not_do_what_it_says_makes_the_exit_code_say_so(
     assert "9 → 3 (67% saved)" in done.stdout
 
 
+def test_what_to_do_with_what_is_left_is_said_where_something_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(demo, "play_story", plays(RIGHT))
+    assert "nova demo --serve" in nova("demo").stdout
+    kept = nova("demo", "--data-dir", tmp_path / "kept").stdout
+    assert f"nova serve --http --data-dir {tmp_path / 'kept'}" in kept
+    assert f"nova receipt --data-dir {tmp_path / 'kept'}" in kept
+
+
 def test_a_story_that_somebody_ended_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     async def ended(*args: Any, **options: Any) -> None:
         return None

@@ -19,7 +19,7 @@ def test_a_healthy_folder_passes_and_every_setting_is_printed(folder: Folder) ->
     folder.call()
     done = nova_process("doctor", "--no-start", "--data-dir", folder.path)
     assert done.returncode == 0, done.stdout
-    assert "1 records in 1 chains" in done.stdout
+    assert "1 record in 1 chain;" in done.stdout
     for name in ("data_dir", "store", "browser.headed", "gates.low_disk_mb", "http.port"):
         assert name in done.stdout
 

@@ -65,7 +65,7 @@ def test_replay_says_that_all_is_as_it_should_be(folder: Folder) -> None:
     note(folder, "pro", call="c2")
     for words in (("replay",), ("replay", "facts")):
         done = nova(*words, "--data-dir", folder.path)
-        assert (done.exit_code, "2 observations in 1 scopes" in done.stdout) == (0, True)
+        assert (done.exit_code, "2 observations in 1 scope led" in done.stdout) == (0, True)
     body = json.loads(nova("replay", "--json", "--data-dir", folder.path).stdout)
     assert body == {
         "ok": True,

@@ -280,7 +280,7 @@ def test_a_file_is_written_whole_and_private(folder: Folder, tmp_path: Path) -> 
     file = tmp_path / "pack.jsonl"
     file.write_text("old")
     done = nova("export", "--file", file, "--data-dir", folder.path)
-    assert (done.exit_code, "1 entries of 1 sites" in done.stdout) == (0, True)
+    assert (done.exit_code, "1 entry of 1 site in" in done.stdout) == (0, True)
     assert file.read_text("utf-8") == nova("export", "--data-dir", folder.path).stdout
     assert file.stat().st_mode & 0o777 == 0o600
     wrong = nova("export", "--file", tmp_path / "no" / "pack", "--data-dir", folder.path)

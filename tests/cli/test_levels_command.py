@@ -16,7 +16,7 @@ def test_levels_that_their_history_leads_to_are_said_to_be_right(folder: Folder)
     folder.db.write_sync(witnessed, put, [success("a", NOW_MS)])
     done = nova("replay", "levels", "--data-dir", folder.path)
     assert done.exit_code == 0
-    assert "1 steps lead to exactly the levels of the 1 entries" in done.stdout
+    assert "1 step led to exactly the levels that are stored: 1 entry." in done.stdout
     body = json.loads(nova("replay", "levels", "--json", "--data-dir", folder.path).stdout)
     assert body == {"ok": True, "levels": {"ok": True, "entries": 1, "steps": 1, "differences": []}}
 
@@ -44,6 +44,9 @@ def test_a_level_that_nothing_led_to_is_named_and_fails(folder: Folder) -> None:
 def test_what_is_forgotten_of_knowledge_is_counted(folder: Folder) -> None:
     put = added(folder.db, phenomenon())
     folder.db.write_sync(witnessed, put, [success("a", DAY_MS)])
-    for words, said in ((("--dry-run",), "1 rows about knowledge would go"), ((), "1 rows about knowledge forgotten")):
+    for words, said in (
+        (("--dry-run",), "rows about knowledge: 1 would go"),
+        ((), "rows about knowledge: 1 forgotten"),
+    ):
         assert said in nova("db", "prune", *words, "--data-dir", folder.path).stdout
     assert nova("replay", "levels", "--data-dir", folder.path).exit_code == 0

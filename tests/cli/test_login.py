@@ -10,9 +10,10 @@ import pytest
 import typer
 from cli_kit import nova
 
+from nova_mcp.browser.discovery import has_display
 from nova_mcp.browser.hold import HeldBy
 from nova_mcp.browser.kept_files import KeptFiles, Taken
-from nova_mcp.browser.login import Kept, LoginWindow, has_display
+from nova_mcp.browser.login import Kept, LoginWindow
 from nova_mcp.cli.login import at_the_terminal, perform, report, site_url
 from nova_mcp.settings import Settings
 

@@ -160,13 +160,6 @@ def test_without_a_name_all_notes_are_listed(folder: Folder) -> None:
     assert body["domain"][0]["value"] == "Ask first"
 
 
-@pytest.mark.parametrize("words", [("notes", "list"), ("tasks", "runs"), ("replay", "facts")])
-def test_an_option_that_a_sub_command_would_never_see_is_refused(folder: Folder, words: tuple[str, str]) -> None:
-    done = nova(words[0], "--data-dir", folder.path, words[1])
-    assert done.exit_code == 2
-    assert "behind its name" in done.output
-
-
 def test_tables_show_both_kinds_and_nothing_that_steers_a_terminal(folder: Folder) -> None:
     empty = run(folder, "list")
     assert (empty.stdout, "no such notes" in empty.stderr) == ("", True)

@@ -52,6 +52,8 @@ def test_setup_writes_the_entry_tries_it_and_suggests_a_prompt(tmp_path: Path) -
     path.chmod(0o600)
     done = nova_process("setup", "claude", "--yes", "--wait", 50, "--data-dir", tmp_path / "data")
     assert done.returncode == 0, done.stderr
+    # Nothing but what the command says itself: a client would complain of tools that were never listed.
+    assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["browser", "Trying it out …"]
     entry = json.loads(path.read_text())["mcpServers"]["nova"]
     assert entry["args"] == ["--tool-names", "underscore", "--data-dir", str(tmp_path / "data")]
     assert Path(entry["command"]).is_file()

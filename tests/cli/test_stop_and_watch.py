@@ -6,15 +6,22 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_kit import Folder, command, nova, nova_process
+from rich.console import Console
 
+from nova_mcp.cli import watch
+from nova_mcp.cli.calls import last_calls
 from nova_mcp.cli.questions import Questions
+from nova_mcp.cli.watch import SHOWN
 from nova_mcp.human.mailbox import Mailbox, this_process
 from nova_mcp.human.model import Question
+from nova_mcp.observation.reader import EventFilter
+from nova_mcp.settings import Settings
 from nova_mcp.stop_file import remove_stop, stop_requested, write_stop
 
 
@@ -118,6 +125,21 @@ def test_watching_shows_calls_as_they_come_and_its_keys_stop_resume_and_quit(fol
         assert not (folder.path / "STOP").exists()
         screen.press("q")
         assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_the_newest_call_and_the_keys_are_in_sight_on_a_small_terminal(folder: Folder, width: int) -> None:
+    for number in range(40):
+        folder.call(tool="nova.click_selector", url=f"https://shop.test/{'a-long-way/' * 20}{number}")
+    folder.call(tool="nova.hover", reason="guarded_commit.duplicate_suspected")
+    calls, positions = last_calls(folder.db, EventFilter(limit=SHOWN))
+    view = watch.Screen(calls, positions, Questions(folder.path))
+    console = Console(width=width, height=20, file=StringIO(), record=True)
+    console.print(view.render(Settings(data_dir=folder.path), console.height))
+    lines = console.export_text().splitlines()
+    assert len(lines) <= console.height
+    assert "q quit" in lines[-1]
+    assert "nova.h" in lines[-2]
 
 
 def first_line(process: subprocess.Popen[str], folder: Folder) -> str:

@@ -80,12 +80,6 @@ async def test_runs_are_listed_and_ended_ones_on_request(server: Server, shown: 
     assert run not in shown("runs", "--all", "--principal", "somebody")
 
 
-async def test_without_a_name_open_runs_are_listed(server: Server, shown: Shown) -> None:
-    open_run = await started(server)
-    assert (shown(), shown("--json")) == (shown("runs"), shown("runs", "--json"))
-    assert [one["instanceId"] for one in json.loads(shown("--json"))["runs"]] == [open_run]
-
-
 async def test_one_run_is_shown_with_what_was_said_and_seen(server: Server, shown: Shown) -> None:
     run = await started(server)
     units = [{"url": "https://shop.example/a"}, {"url": "https://shop.example/b"}]
@@ -108,9 +102,26 @@ async def test_one_run_is_shown_with_what_was_said_and_seen(server: Server, show
     assert (missing.exit_code, "there is no run" in missing.stderr) == (1, True)
 
 
+async def test_without_a_word_more_profiles_and_open_runs_are_shown(server: Server, shown: Shown) -> None:
+    assert "spelling\tlocal" in shown()
+    run = await started(server)
+    told = shown()
+    assert told.index("spelling\tlocal") < told.index(run)
+    both = json.loads(shown("--json"))
+    assert [one["profileId"] for one in both["profiles"]] == ["spelling"]
+    assert [one["instanceId"] for one in both["runs"]] == [run]
+
+
+def test_a_store_without_tasks_is_said_to_have_none(tmp_path: Path) -> None:
+    nova("db", "upgrade", "--data-dir", tmp_path)
+    done = nova("tasks", "--data-dir", tmp_path)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "no profiles and no open runs" in done.stderr
+
+
 async def test_looking_changes_nothing(server: Server, shown: Shown) -> None:
     run = await started(server)
     before = await server.call("task_instance_get", instanceId=run)
-    for words in (("profiles",), ("profile", "spelling"), ("runs", "--all"), ("run", run)):
+    for words in ((), ("profiles",), ("profile", "spelling"), ("runs", "--all"), ("run", run)):
         shown(*words)
     assert await server.call("task_instance_get", instanceId=run) == before

@@ -123,6 +123,15 @@ def test_without_a_server_the_command_says_how_to_start_one(tmp_path: Path):
     assert "nova serve --http" in answer.stderr
 
 
+async def test_a_server_that_has_ended_gets_no_link(tmp_path: Path):
+    async with served(tmp_path) as root:
+        pass
+    answer = CliRunner().invoke(app, ["--data-dir", str(tmp_path)])
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert root in answer.stderr
+    assert "nova serve --http" in answer.stderr
+
+
 @pytest.mark.parametrize(
     ("endpoint", "root"),
     [

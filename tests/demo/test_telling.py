@@ -73,6 +73,12 @@ def test_one_wrong_chapter_makes_the_story_wrong_and_so_does_none():
     assert not all_right([])
 
 
+def test_a_refusal_that_was_expected_and_did_not_come_is_told_by_what_came_instead():
+    refused = Told({"reasonCode": "action.obstructed", "message": "It is covered."}, "{}")
+    assert refused.because == "action.obstructed: It is covered."
+    assert Told({"ok": True}, "clicked e1\nmore").because == "clicked e1"
+
+
 def test_a_control_is_found_by_its_whole_name_in_what_was_shown():
     told = Told({}, 'e1 button "Price list of old" #old\ne2 link "Price list" #price-list [link]')
     assert told.selector_of("Price list") == "#price-list"

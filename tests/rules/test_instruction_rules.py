@@ -75,7 +75,10 @@ def test_without_runs_it_says_how_to_begin_one() -> None:
 
 def test_runs_are_told_by_their_figures_and_reason() -> None:
     text = instructions_text(Matter(runs=(RUN, RunBrief("a" * 32, "pending", 0, "unknown", 0, 0, None))))
-    assert f"- {'f' * 32} · active · rev 3 · 4 of 10 units done · discovery partial · open: units_remaining" in text
+    assert (
+        f"- {'f' * 32} · active · rev 3 · 4 of 10 units reported done · discovery partial · open: units_remaining"
+        in text
+    )
     assert f"- {'a' * 32} · pending · rev 0 · no units yet · discovery unknown · ready to complete" in text
 
 

@@ -132,7 +132,7 @@ async def test_open_runs_come_with_evidence_and_contract(server: Server) -> None
         "recommendedScanId": "nova_full_page_text_v1",
     }
     text = body["instructionsText"]
-    assert f"- {run['instanceId']} · pending · rev 0 · 0 of 2 units done" in text
+    assert f"- {run['instanceId']} · pending · rev 0 · 0 of 2 units reported done" in text
     assert "2 of its URLs lack accepted evidence" in text
     outside = text.partition("## Stored notes")[0]
     assert "Price check" not in outside

@@ -96,3 +96,10 @@ def find_browser(override: Path | None, machine: Machine) -> Found:
         "No Chromium, Chrome or Edge was found.",
         f"Run `playwright install chromium` or set NOVA_BROWSER. Tried: {', '.join(tried)}.",
     )
+
+
+def has_display(platform: str, environ: Mapping[str, str]) -> bool:
+    """Whether a window can be shown; only systems where the environment tells can say no."""
+    if platform in ("win32", "darwin"):
+        return True
+    return bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))

@@ -52,13 +52,6 @@ class LoginWindow:
 Person = Callable[[LoginWindow], Awaitable[None]]
 
 
-def has_display(platform: str, environ: Mapping[str, str]) -> bool:
-    """Whether a window can be shown; only systems where the environment tells can say no."""
-    if platform in ("win32", "darwin"):
-        return True
-    return bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
-
-
 async def log_in(url: str, settings: BrowserSettings, home: BrowserHome, person: Person, ports: Ports) -> Kept | HeldBy:
     """Open the address on the kept sandbox, wait for the person, and keep what came of it."""
     files = KeptFiles(home.data_dir)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +18,7 @@ from playwright.async_api import Error, Playwright, async_playwright
 
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claims import is_live
-from nova_mcp.browser.discovery import Found, find_browser, this_machine
+from nova_mcp.browser.discovery import Found, find_browser, has_display, this_machine
 from nova_mcp.browser.download_rules import DownloadLimits
 from nova_mcp.browser.downloads import Downloads
 from nova_mcp.browser.guard import filter_requests
@@ -204,7 +205,7 @@ class Browser:
                 handle_sighup=False,
             )
         except Error as error:
-            raise _launch_failed(str(found.path), error) from error
+            raise _launch_failed(str(found.path), error, headed=not headless) from error
         self._found = found
         self._note = await self._write_note(chromium)
         return chromium
@@ -312,10 +313,9 @@ def _uid() -> int | None:
     return os.getuid() if hasattr(os, "getuid") else None
 
 
-def _launch_failed(what: str, error: Error) -> Unavailable:
+def _launch_failed(what: str, error: Error, *, headed: bool) -> Unavailable:
     reason = next((line.strip() for line in error.message.splitlines() if line.strip()), "no reason given")
-    return Unavailable(
-        "browser.launch_failed",
-        f'The browser "{what}" did not start: {reason[:200]}',
-        "Start it by hand to see why, or choose another with --browser or NOVA_BROWSER.",
-    )
+    hint = "Start it by hand to see why, or choose another with --browser or NOVA_BROWSER."
+    if headed and not has_display(sys.platform, os.environ):
+        reason, hint = "there is no display to show its window on", "Leave --headed out, or run it where there is one."
+    return Unavailable("browser.launch_failed", f'The browser "{what}" did not start: {reason[:200]}', hint)

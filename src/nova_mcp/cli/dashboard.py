@@ -1,6 +1,7 @@
 """`nova dashboard`: a link that signs a browser in to the pages of the running server."""
 
 import secrets
+import socket
 import webbrowser
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ app = typer.Typer(add_completion=False)
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - names to be replaced, not bound to
 _HINT = "start one with: nova serve --http"
+_PATIENCE_S = 3.0
 
 
 @app.command()
@@ -35,10 +37,22 @@ def dashboard(
         fail("no server with a dashboard ran on this data folder yet", _HINT, EXIT_FAILED)
     except TokenFileError as error:
         fail(str(error), code=EXIT_CONFIGURATION)
+    if not _answers(known.endpoint):
+        fail(f"no server answers at {reachable(known.endpoint)} any more", _HINT, EXIT_FAILED)
     link = sign_in_link(known.endpoint, known.token)
     say(link)
     if open_it and not webbrowser.open(link):
         note("nova: no browser could be opened; follow the link by hand")
+
+
+def _answers(endpoint: str) -> bool:
+    """Whether anything listens there; the file with the address outlives its server."""
+    there = urlsplit(reachable(endpoint))
+    try:
+        socket.create_connection((there.hostname or "", there.port or 0), _PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def sign_in_link(endpoint: str, token: str) -> str:

@@ -13,11 +13,13 @@ from nova_mcp.cli.store_check import store_problems
 from nova_mcp.cli.stored import opened, shown_url
 from nova_mcp.cli.terminal import EXIT_FAILED, print_json, print_table, say, size, visible
 from nova_mcp.clock import SystemClock
+from nova_mcp.facts import endings as fact_endings
 from nova_mcp.observation.janitor import retention_policy
 from nova_mcp.observation.pruner import PruneReport, PruneRequest, prune
 from nova_mcp.retention import (
     Chore,
     claims_due,
+    facts_due,
     holds,
     journal_chore,
     journal_due,
@@ -92,18 +94,20 @@ class Forgotten:
     transitions: int
     claims: int
     journal: int
+    facts: int
     learning: int
     runs: int
 
 
 def _forget(database: Database, kept: RetentionSettings, now_ms: int, *, dry_run: bool) -> Forgotten:
     if dry_run:
-        every = (transitions_due, claims_due, journal_due, learning_due, runs_due)
+        every = (transitions_due, claims_due, journal_due, facts_due, learning_due, runs_due)
         return Forgotten(*(database.read_sync(count, now_ms, kept) for count in every))
     chores = (
         forgetting(kept.transition_days),
         claim_retention.forgetting(kept.claim_days),
         journal_chore(kept),
+        fact_endings.forgetting(kept.fact_days),
         learning_chore(kept),
         run_retention.forgetting,
     )
@@ -133,19 +137,30 @@ def _print(report: PruneReport, forgotten: Forgotten, settings: Settings, *, dry
         rows = [(f"{rule} (after {days[rule]} days)", count) for rule, count in sorted(report.erased.items())]
         rows += [(f"kept: {reason}", count) for reason, count in sorted(report.kept.items())]
         print_table(("rule", "calls"), rows)
-    say(f"{report.total} bodies {'would go' if dry_run else 'erased'}, {size(report.bytes)}.")
-    verb, kept = "would go" if dry_run else "forgotten", settings.retention
-    if forgotten.transitions:
-        say(f"{forgotten.transitions} transitions and goals {verb} (after {kept.transition_days} days).")
-    if forgotten.claims:
-        say(f"{forgotten.claims} claims, tabs and sandboxes {verb} (after {kept.claim_days} days).")
-    if forgotten.journal:
-        say(f"{forgotten.journal} rows of the journal {verb} (observations after {kept.journal_days} days).")
-    if forgotten.learning:
-        say(f"{forgotten.learning} rows about knowledge {verb} (after {kept.journal_days} days); its levels stay.")
+    say(f"bodies of calls: {report.total} {'would go' if dry_run else 'erased'}, {size(report.bytes)}.")
+    for what, count, why in _beside_the_ledger(forgotten, settings.retention):
+        if count:
+            say(f"{what}: {count} {'would go' if dry_run else 'forgotten'} ({why}).")
     if forgotten.runs:
         verb = "would end or lose their details" if dry_run else "ended or lost their details"
-        say(f"{forgotten.runs} runs of tasks {verb} (idle for 90 days, or ended 180 days ago); what they proved stays.")
+        say(
+            f"runs of tasks: {forgotten.runs} {verb} (idle for 90 days, or ended 180 days ago); what they proved stays."
+        )
+
+
+def _beside_the_ledger(forgotten: Forgotten, kept: RetentionSettings) -> list[tuple[str, int, str]]:
+    """What went, how much of it, and after how long it does."""
+    return [
+        ("transitions and goals", forgotten.transitions, f"after {kept.transition_days} days"),
+        ("claims, tabs and sandboxes", forgotten.claims, f"after {kept.claim_days} days"),
+        (
+            "rows of the journal",
+            forgotten.journal,
+            f"observations after {kept.journal_days} days, tool events after {kept.other_days}, repeats after 1",
+        ),
+        ("scopes of live facts", forgotten.facts, f"closed for {kept.fact_days} days"),
+        ("rows about knowledge", forgotten.learning, f"after {kept.journal_days} days; its levels stay"),
+    ]
 
 
 @app.command()

@@ -34,7 +34,8 @@ def demo(
     if quick and (serve or data_dir is not None):
         fail("--quick leaves nothing behind", "leave --serve and --data-dir out", EXIT_CONFIGURATION)
     with _folder(data_dir) as folder:
-        right = _quick(folder, headed=headed) if quick else _story(folder, headed=headed, serve=serve)
+        kept = folder if data_dir is not None else None
+        right = _quick(folder, headed=headed) if quick else _story(folder, kept, headed=headed, serve=serve)
     if not right:
         raise typer.Exit(EXIT_FAILED)
 
@@ -51,7 +52,7 @@ def _folder(chosen: Path | None) -> Iterator[Path]:
     yield chosen.absolute()
 
 
-def _story(folder: Path, *, headed: bool, serve: bool) -> bool:
+def _story(folder: Path, kept: Path | None, *, headed: bool, serve: bool) -> bool:
     teller = Teller()
 
     async def afterwards(played: Played, server: Serving) -> None:
@@ -60,7 +61,7 @@ def _story(folder: Path, *, headed: bool, serve: bool) -> bool:
             teller.open(server, folder)
             await server.ending.event.wait()
         else:
-            teller.closing()
+            teller.closing(kept)
 
     async def play() -> Played | None:
         return await play_story(folder, teller, headed=headed, then=afterwards)

@@ -102,8 +102,13 @@ class Teller:
             if not chapter.as_expected:
                 say(f"✗ {chapter.title}")
 
-    def closing(self) -> None:
-        say("Look around in what it left: nova demo --serve. In half a minute: nova demo --quick.")
+    def closing(self, kept: Path | None) -> None:
+        """How to look around; without a folder to keep, everything is gone by now."""
+        if kept is None:
+            say("With its dashboard left open: nova demo --serve. In half a minute: nova demo --quick.")
+            return
+        say(f"Its dashboard: nova serve --http --data-dir {kept}, and beside it nova dashboard --data-dir {kept}.")
+        say(f"On the terminal: nova receipt --data-dir {kept}, likewise nova knowledge, stats, events, ledger verify.")
 
     def open(self, server: Serving, folder: Path) -> None:
         """Where to look around; the link is for one visitor within a minute, so it is told how to get another."""

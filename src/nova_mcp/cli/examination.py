@@ -24,6 +24,7 @@ from nova_mcp.settings import Settings
 from nova_mcp.stop_file import stop_requested
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.words import some
 
 SELF_TEST_S = 30.0
 MB = 1_000_000
@@ -111,8 +112,8 @@ def store_and_ledger(settings: Settings) -> Iterator[Check]:
         yield Check("store", "broken", str(error), getattr(error, "hint", ""))
         return
     yield Check("store", "ok", f"{address}, sound")
-    records = sum(chain.head_seq for chain in chains)
-    yield Check("ledger", "ok", f"{records} records in {len(chains)} chains; `nova ledger verify` walks them")
+    counted = f"{some(sum(chain.head_seq for chain in chains), 'record')} in {some(len(chains), 'chain')}"
+    yield Check("ledger", "ok", f"{counted}; `nova ledger verify` walks them")
 
 
 def browser(settings: Settings) -> Check:

@@ -20,6 +20,7 @@ from nova_mcp.secrets.store import open_secrets
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.tools.knowledge_pack import HEADER, categories_line, entry_line, parsed, read_line
+from nova_mcp.words import some
 
 app = typer.Typer(add_completion=False)
 
@@ -54,7 +55,8 @@ def export(
     for left in packing.left_out:
         note(visible(left))
     if file is not None:
-        say(f"{packing.entries} entries of {len(packing.sites)} sites in {visible(file)}")
+        counted = f"{some(packing.entries, 'entry', 'entries')} of {some(len(packing.sites), 'site')}"
+        say(f"{counted} in {visible(file)}")
 
 
 class _Packing:

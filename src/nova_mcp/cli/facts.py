@@ -38,6 +38,8 @@ def facts(
         print_json({"facts": [_as_json(one) for one in found]})
         return
     rows = [row for one in found for row in _rows(one, history=history)]
+    if not rows:
+        note("No facts match; --closed adds those of tabs that have ended.")
     print_table(("tab", "service", "signal", "value", "state", "certainty", "seen", "last seen"), rows)
 
 

@@ -20,6 +20,7 @@ from nova_mcp.promotion.overview import KnownRevision as Stands
 from nova_mcp.storage.engine import Database
 from nova_mcp.tools.knowledge_parts import health_part, hint_part, phenomenon_part
 from nova_mcp.tools.times import utc
+from nova_mcp.words import some
 
 app = typer.Typer(add_completion=False)
 
@@ -57,6 +58,8 @@ def _sites(found: Listing, *, json: bool) -> None:
     if json:
         print_json({"sites": [_brief_json(one) for one in found.sites]})
         return
+    if not found.sites:
+        note("No sites match.")
     columns = ("site", "trust", "active", "shadow", "candidate", "deprecated", "hints", "health", "changed")
     print_table(columns, [_brief_row(one) for one in found.sites])
 
@@ -102,7 +105,8 @@ def _site(database: Database, scope: ScopeName, now_ms: int, *, json: bool) -> N
         print_json(_site_json(found, now_ms))
         return
     kinds = f" ({', '.join(categories_of(found.about))})" if categories_of(found.about) else ""
-    say(visible(f"{scope}{kinds}: trust {found.trust}, {len(found.entries)} entries") + "\n")
+    counted = some(len(found.entries), "entry", "entries")
+    say(visible(f"{scope}{kinds}: trust {found.trust}, {counted}") + "\n")
     columns = ("id", "type", "level", "progress", "health", "stale", "drift", "revision", "changed")
     print_table(columns, [row for one in found.entries for row in _entry_rows(one, now_ms)])
 

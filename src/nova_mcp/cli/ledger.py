@@ -25,6 +25,7 @@ from nova_mcp.cli.terminal import (
 from nova_mcp.observation.auditor import Finding, Head, verify
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.store import ServerRow, heads
+from nova_mcp.words import some
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Check the evidence ledger, print its heads.")
 
@@ -65,7 +66,8 @@ def verify_ledger(
     with opened(read_settings(data_dir, store)) as database:
         chains = database.read_sync(heads)
         total = sum(chain.head_seq for chain in chains)
-        with Console(stderr=True).status(f"Walking {total} records in {len(chains)} chains"):
+        counted = f"{some(total, 'record')} in {some(len(chains), 'chain')}"
+        with Console(stderr=True).status(f"Walking {counted}"):
             findings = database.read_sync(_findings, exported)
     if json:
         print_json(
@@ -80,9 +82,9 @@ def verify_ledger(
     elif findings:
         for finding in findings:
             say(_sentence(finding))
-        note(f"{len(findings)} broken among {len(chains)} chains, {total} records.")
+        note(f"{len(findings)} broken among {counted}.")
     else:
-        say(f"{total} records in {len(chains)} chains: every link holds.")
+        say(f"{counted}: every link holds.")
     if findings:
         raise typer.Exit(EXIT_FAILED)
 

@@ -8,8 +8,9 @@ import anyio
 import anyio.to_thread
 import typer
 
+from nova_mcp.browser.discovery import has_display
 from nova_mcp.browser.hold import HeldBy
-from nova_mcp.browser.login import Kept, LoginWindow, Person, has_display, log_in
+from nova_mcp.browser.login import Kept, LoginWindow, Person, log_in
 from nova_mcp.browser.runtime import BrowserHome
 from nova_mcp.cli.keys import NextKey, keys
 from nova_mcp.cli.options import DataDir, Store, read_settings

@@ -6,7 +6,7 @@ import typer
 
 from nova_mcp.cli import notes_domain, notes_memory, notes_operator
 from nova_mcp.cli.note_options import LISTED, told
-from nova_mcp.cli.options import AsJson, DataDir, Store, is_alone, read_settings
+from nova_mcp.cli.options import AsJson, DataDir, Store, alone, read_settings
 from nova_mcp.cli.stored import opened
 from nova_mcp.cli.terminal import note, print_json, say
 from nova_mcp.clock import SystemClock
@@ -34,9 +34,9 @@ for _name, _room in (("memory", notes_memory), ("operator", notes_operator), ("d
 def everything(ctx: typer.Context, json: AsJson = False, data_dir: DataDir = None, store: Store = None) -> None:
     """List, add, edit and delete notes: about sites for a user, across tasks, and for every agent on a site.
 
-    Without a name all of them are listed.
+    Without a subcommand all of them are listed.
     """
-    if is_alone(ctx, json, data_dir, store):
+    if alone(ctx):
         list_all(json=json, data_dir=data_dir, store=store)
 
 

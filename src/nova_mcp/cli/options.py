@@ -18,18 +18,20 @@ Store = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def is_alone(ctx: typer.Context, *given: object) -> bool:
-    """Whether a group was called by its own name; options before a sub-command would be lost on it."""
-    if ctx.invoked_subcommand is None:
-        return True
-    if any(given):
-        raise typer.BadParameter(f"options of {ctx.invoked_subcommand} stand behind its name, not before it", ctx)
-    return False
-
-
 def read_settings(data_dir: Path | None, store: str | None) -> Settings:
     flags: dict[str, Any] = {"data_dir": data_dir, "store": store}
     try:
         return load_settings({name: value for name, value in flags.items() if value is not None})
     except SettingsError as error:
         fail(str(error), code=EXIT_CONFIGURATION)
+
+
+def alone(ctx: typer.Context) -> bool:
+    """Whether a group was called without a subcommand; flags before one would be lost, so they are refused."""
+    if ctx.invoked_subcommand is None:
+        return True
+    given = [parameter.opts[0] for parameter in ctx.command.params if ctx.params.get(parameter.name or "")]
+    if given:
+        called = f"nova {ctx.info_name} {ctx.invoked_subcommand}"
+        fail(f"{given[0]} belongs behind the subcommand", f"{called} {given[0]} …", EXIT_CONFIGURATION)
+    return False

@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False)
 LAST = "last"
 _VERDICTS = {
     "verified_success": "verified: the page confirmed it",
-    "verified_fail": "failed: the page showed that it did not work",
+    "verified_fail": "failed: it was seen that it did not work",
     "indeterminate": "undecided: neither success nor failure could be proven",
     "skipped": "nothing was sent",
     "pending": "still in flight, or its server ended without a word",

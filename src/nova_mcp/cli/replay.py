@@ -7,12 +7,13 @@ from typing import Any
 import typer
 from sqlalchemy import Connection
 
-from nova_mcp.cli.options import AsJson, DataDir, Store, is_alone, read_settings
+from nova_mcp.cli.options import AsJson, DataDir, Store, alone, read_settings
 from nova_mcp.cli.stored import opened
 from nova_mcp.cli.terminal import EXIT_FAILED, note, print_json, say, visible
 from nova_mcp.facts.replay import Difference, replay
 from nova_mcp.promotion.replaying import replay_levels
 from nova_mcp.settings import Settings
+from nova_mcp.words import some
 
 app = typer.Typer(add_completion=False)
 
@@ -35,7 +36,7 @@ class Told:
 
 def _facts(conn: Connection) -> Told:
     done = replay(conn)
-    counts = f"{done.observations} observations in {done.bindings} scopes"
+    counts = f"{some(done.observations, 'observation')} in {some(done.bindings, 'scope')}"
     return Told(
         body={
             "scopes": done.bindings,
@@ -43,8 +44,8 @@ def _facts(conn: Connection) -> Told:
             "facts": done.facts,
             "differences": [_difference(one) for one in done.differences],
         },
-        fine=f"{counts} lead to exactly the {done.facts} facts that are stored.",
-        broken=f"{len(done.differences)} differences among {done.facts} facts from {counts}.",
+        fine=f"{counts} led to exactly what is stored: {some(done.facts, 'fact')}.",
+        broken=f"{some(len(done.differences), 'difference')} among {some(done.facts, 'fact')} from {counts}.",
         lines=tuple(
             f"{one.binding_id} {one.key} version {one.version}: {one.field} is {one.stored}, replayed {one.replayed}"
             for one in done.differences
@@ -54,6 +55,7 @@ def _facts(conn: Connection) -> Told:
 
 def _levels(conn: Connection) -> Told:
     done = replay_levels(conn)
+    entries = some(done.entries, "entry", "entries")
     return Told(
         body={
             "entries": done.entries,
@@ -70,8 +72,8 @@ def _levels(conn: Connection) -> Told:
                 for one in done.differences
             ],
         },
-        fine=f"{done.steps} steps lead to exactly the levels of the {done.entries} entries that are stored.",
-        broken=f"{len(done.differences)} differences among {done.entries} entries from {done.steps} steps.",
+        fine=f"{some(done.steps, 'step')} led to exactly the levels that are stored: {entries}.",
+        broken=f"{some(len(done.differences), 'difference')} among {entries} from {some(done.steps, 'step')}.",
         lines=tuple(
             f"{one.scope} {one.stable_id} {one.slot}: {one.field} is {one.stored}, replayed {one.replayed}"
             for one in done.differences
@@ -89,7 +91,7 @@ def everything(ctx: typer.Context, json: AsJson = False, data_dir: DataDir = Non
 
     Without a name everything that can be replayed is; exit code 1 when something differs.
     """
-    if is_alone(ctx, json, data_dir, store):
+    if alone(ctx):
         _run(tuple(REPLAYS), read_settings(data_dir, store), json=json)
 
 

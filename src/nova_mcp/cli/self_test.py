@@ -17,8 +17,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from nova_mcp.cli.client_files import Launch
 from nova_mcp.settings import Settings
+from nova_mcp.tools.names import canonical_name
 
 LOG_TAIL = 5
+OPEN, READ = "nova.navigate", "nova.read_text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +102,17 @@ class _Trial:
 
     async def _converse(self, client: Client, began: float) -> Worked | Broke:
         self._step = "list the tools"
-        listed = await client.list_tools()
+        # Called as they are listed, in the spelling that was set up, because a client complains of others.
+        listed = {canonical_name(tool.name): tool.name for tool in (await client.list_tools()).tools}
         self._step = "open a page"
-        opened = await client.call_tool("nova.navigate", {"url": self._url})
+        opened = await client.call_tool(listed.get(OPEN, OPEN), {"url": self._url})
         if opened.is_error:
             return Broke(self._step, _text(opened.content))
         self._step = "read the page"
-        read = _text((await client.call_tool("nova.read_text", {})).content)
+        read = _text((await client.call_tool(listed.get(READ, READ), {})).content)
         if self._word not in read:
             return Broke(self._step, f"the page's text did not come back: {read[:200]}")
-        return Worked(len(listed.tools), anyio.current_time() - began)
+        return Worked(len(listed), anyio.current_time() - began)
 
 
 def _text(content: object) -> str:

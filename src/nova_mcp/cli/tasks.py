@@ -1,14 +1,16 @@
 """`nova tasks`: profiles of recurring tasks and their runs, for the person who wants to know what agents work on."""
 
 import json as text_json
-from typing import Annotated, Any, NoReturn
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
-from nova_mcp.cli.options import AsJson, DataDir, Store, is_alone, read_settings
+from nova_mcp.cli.options import AsJson, DataDir, Store, alone, read_settings
 from nova_mcp.cli.stored import opened
 from nova_mcp.cli.terminal import EXIT_FAILED, fail, moment, note, print_json, print_table, say, visible
 from nova_mcp.clock import SystemClock
+from nova_mcp.storage.engine import Database
 from nova_mcp.tasks import overview
 from nova_mcp.tasks.confidence import Tuning
 from nova_mcp.tasks.content_codec import content_json
@@ -17,9 +19,11 @@ from nova_mcp.tasks.profile_keeper import tuning_of
 from nova_mcp.tasks.profile_rules import Profile
 from nova_mcp.tasks.run_rules import CheckMark
 from nova_mcp.tools.times import utc
-from nova_mcp.words import cut
+from nova_mcp.words import cut, some
 
 app = typer.Typer(add_completion=False)
+
+T = TypeVar("T")
 
 LISTED = 500
 UNITS = 50
@@ -32,16 +36,44 @@ Principal = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def open_runs(ctx: typer.Context, json: AsJson = False, data_dir: DataDir = None, store: Store = None) -> None:
+def everything(ctx: typer.Context, json: AsJson = False, data_dir: DataDir = None, store: Store = None) -> None:
     """Show recurring tasks and their runs: what each needs, how far it is, what of it was seen.
 
-    Without a name the open runs are listed.
+    Without a subcommand the profiles and the runs that are open.
     """
-    if is_alone(ctx, json, data_dir, store):
-        runs(json=json, data_dir=data_dir, store=store)
+    if not alone(ctx):
+        return
+    now_ms = SystemClock().now_ms()
+    with opened(read_settings(data_dir, store)) as database:
+        recurring, going_on = _profiles(database, None), _runs(database, None)
+    if json:
+        print_json({**_profiles_json(recurring, now_ms), **_runs_json(going_on)})
+        return
+    if not recurring and not going_on:
+        note("There are no profiles and no open runs; `nova tasks runs --all` shows those that have ended.")
+    if recurring:
+        _show_profiles(recurring, now_ms)
+    if recurring and going_on:
+        say("")
+    if going_on:
+        _show_runs(going_on)
+
+
+def _listed(every: Sequence[T], what: str) -> Sequence[T]:
+    if len(every) > LISTED:
+        note(f"Only the first {LISTED} {what} are shown; narrow them down with --principal.")
+    return every[:LISTED]
 
 
 # -- profiles
+
+
+def _profiles(database: Database, principal: str | None, *, archived: bool = False) -> Sequence[OwnedProfile]:
+    return _listed(database.read_sync(overview.profiles, principal, LISTED + 1, archived=archived), "profiles")
+
+
+def _profiles_json(found: Sequence[OwnedProfile], now_ms: int) -> dict[str, Any]:
+    return {"profiles": [_brief_json(one, now_ms) for one in found]}
 
 
 @app.command()
@@ -55,13 +87,14 @@ def profiles(
     """List the profiles of recurring tasks, last changed first."""
     now_ms = SystemClock().now_ms()
     with opened(read_settings(data_dir, store)) as database:
-        every = database.read_sync(overview.profiles, principal, LISTED + 1, archived=archived)
-    found = every[:LISTED]
-    if len(every) > LISTED:
-        note(f"Only the first {LISTED} profiles are shown; narrow them down with --principal.")
+        found = _profiles(database, principal, archived=archived)
     if json:
-        print_json({"profiles": [_brief_json(one, now_ms) for one in found]})
-        return
+        print_json(_profiles_json(found, now_ms))
+    else:
+        _show_profiles(found, now_ms)
+
+
+def _show_profiles(found: Sequence[OwnedProfile], now_ms: int) -> None:
     columns = (
         "profile",
         "principal",
@@ -142,7 +175,7 @@ def _say_profile(principal: str, one: Profile, tuning: Tuning) -> None:
     say(f"  {', '.join(where)}; revision {one.content_rev}{', archived' if one.archived else ''}")
     stop = f"{condition.stop_metric}{'' if condition.stop_value is None else f' {condition.stop_value}'}"
     say(f"  done when: {condition.coverage_mode} by {condition.unit_kind}, {stop}, evidence {condition.evidence.mode}")
-    runs = f"{one.runs} runs, {one.completed} completed, {one.failed} failed, {one.aborted} aborted"
+    runs = f"{some(one.runs, 'run')}, {one.completed} completed, {one.failed} failed, {one.aborted} aborted"
     say(f"  confidence {tuning.effective:.2f} from {tuning.base:.2f}; {runs}")
     rows: list[tuple[object, ...]] = [("guidance", item.kind, item.text) for item in content.stable_guidance]
     rows += [
@@ -158,23 +191,32 @@ def _say_profile(principal: str, one: Profile, tuning: Tuning) -> None:
 # -- runs
 
 
+def _runs(database: Database, principal: str | None, *, ended: bool = False) -> Sequence[RunBrief]:
+    return _listed(database.read_sync(overview.runs, principal, LISTED + 1, ended=ended), "runs")
+
+
+def _runs_json(found: Sequence[RunBrief]) -> dict[str, Any]:
+    return {"runs": [_run_json(one) for one in found]}
+
+
 @app.command()
 def runs(
     principal: Principal = None,
-    everything: Annotated[bool, typer.Option("--all", help="Runs that have ended too.")] = False,
+    ended: Annotated[bool, typer.Option("--all", help="Runs that have ended too.")] = False,
     json: AsJson = False,
     data_dir: DataDir = None,
     store: Store = None,
 ) -> None:
     """List runs that are open, last active first."""
     with opened(read_settings(data_dir, store)) as database:
-        every = database.read_sync(overview.runs, principal, LISTED + 1, ended=everything)
-    found = every[:LISTED]
-    if len(every) > LISTED:
-        note(f"Only the first {LISTED} runs are shown; narrow them down with --principal.")
+        found = _runs(database, principal, ended=ended)
     if json:
-        print_json({"runs": [_run_json(one) for one in found]})
-        return
+        print_json(_runs_json(found))
+    else:
+        _show_runs(found)
+
+
+def _show_runs(found: Sequence[RunBrief]) -> None:
     columns = ("run", "principal", "task", "status", "revision", "units", "done", "target", "last active")
     print_table(columns, [_run_row(one) for one in found])
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, OverflowMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -84,13 +84,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
     Console().print(rich_table(columns, rows, title))
 
 
-def rich_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> Table:
+def rich_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str = "", *, one_line: bool = False
+) -> Table:
+    """With `one_line` what is too long is cut instead of folded, so that every row is as high as it counts for."""
     table = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    overflow: OverflowMethod = "ellipsis" if one_line else "fold"
     # Text, not str: a string would be read as markup.
     for column in columns:
-        table.add_column(Text(visible(column)), overflow="fold")
+        table.add_column(Text(visible(column), no_wrap=one_line), overflow=overflow)
     for row in rows:
-        table.add_row(*(Text(visible(cell)) for cell in row))
+        table.add_row(*(Text(visible(cell), no_wrap=one_line, overflow=overflow) for cell in row))
     return table
 
 

@@ -18,6 +18,7 @@ from nova_mcp.tokens import estimate_tokens
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.names import published_name
 from nova_mcp.tools.publish import manifest_text, reference_text
+from nova_mcp.words import some
 
 app = typer.Typer(add_completion=False)
 
@@ -53,7 +54,7 @@ def tools(
         ("tool", "effect", "tokens", "bundles", "title"),
         [(name, tool.effect, tokens, " ".join(tool.bundles), tool.title) for name, tool, tokens in rows],
     )
-    note(f"{len(rows)} tools, about {total} tokens.")
+    note(f"{some(len(rows), 'tool')}, about {total:,} tokens; an estimate, within fifteen per cent of o200k.")
 
 
 def cost(tool: ListedTool, settings: Settings) -> int:

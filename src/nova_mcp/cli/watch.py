@@ -38,7 +38,7 @@ def watch(data_dir: DataDir = None, store: Store = None) -> None:
             if on_terminal() and sys.stdin.isatty():
                 # Only where keys are read is there somebody who can answer.
                 with keys() as next_key, Mailbox(settings.data_dir).attending():
-                    screen = _Screen(calls, positions, Questions(settings.data_dir))
+                    screen = Screen(calls, positions, Questions(settings.data_dir))
                     _live(database, settings, screen, next_key)
             else:
                 for call in follow(database, EventFilter(), positions):
@@ -47,7 +47,7 @@ def watch(data_dir: DataDir = None, store: Store = None) -> None:
             return
 
 
-class _Screen:
+class Screen:
     """The calls in view, how far the ledger was read, and who waits for an answer."""
 
     def __init__(self, calls: list[StoredCall], positions: Positions, questions: Questions) -> None:
@@ -66,11 +66,18 @@ class _Screen:
         head = Text.assemble(("Nova ", "bold"), shown_url(settings), "  ", state)
         foot = Text("r resume  q quit" if stopped else "s emergency stop  q quit", "dim")
         asked = self.questions.lines(now_ms())
-        rows = [row(call) for call in self.calls][-max(1, height - 6 - len(asked)) :]
-        return Group(head, *asked, rich_table(COLUMNS, rows) if rows else Text("No calls yet.", "dim"), foot)
+        rows = [_today(row(call)) for call in self.calls][-max(1, height - 6 - len(asked)) :]
+        return Group(
+            head, *asked, rich_table(COLUMNS, rows, one_line=True) if rows else Text("No calls yet.", "dim"), foot
+        )
 
 
-def _live(database: Database, settings: Settings, screen: _Screen, next_key: NextKey) -> None:
+def _today(cells: tuple[str, ...]) -> tuple[str, ...]:
+    """A row with the time of day alone: who watches knows the date and needs the room."""
+    return (cells[0][11:19], *cells[1:])
+
+
+def _live(database: Database, settings: Settings, screen: Screen, next_key: NextKey) -> None:
     console = Console()
     with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
         while True:

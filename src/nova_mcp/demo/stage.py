@@ -74,8 +74,8 @@ class Told:
 
     @property
     def because(self) -> str:
-        """A refusal in one line: its name and its sentence."""
-        return f"{self.reason}: {self.body.get('message')}"
+        """A refusal in one line: its name and its sentence; where none came, what came instead."""
+        return f"{self.reason}: {self.body.get('message')}" if self.body.get("reasonCode") else self.first_line
 
     def selector_of(self, name: str) -> str:
         """The control of that name among the lines of an answer of perceive."""

@@ -47,7 +47,7 @@ def moments(tale: WikiTale) -> tuple[Moment, ...]:
         Moment(3, "", (tale.try_out, task.claimed_too_early), hours=8),
         Moment(4, "trusted", (banner.once_more, tale.last_try, task.proven)),
         Moment(5, "reused", (banner.once_more, tale.reuse, chat.lost_message, memory.working_rule)),
-        Moment(6, "the wiki was redesigned over night", (banner.known, tale.redesign, tale.repaired)),
+        Moment(6, "the wiki was redesigned overnight", (banner.known, tale.redesign, tale.repaired)),
         Moment(6, "", (tale.try_out, memory.rule_of_the_site), hours=8),
         Moment(7, "proving itself again", (tale.try_out, memory.facts, memory.whose_tab, memory.bad_input)),
         Moment(8, "today", (banner.handled, tale.last_try, tale.reuse_again, tale.life)),

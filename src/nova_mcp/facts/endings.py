@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from nova_mcp.facts.store import TARGETS
 from nova_mcp.facts.tables import fact, fact_account, fact_binding, fact_observation
@@ -71,11 +71,22 @@ def target_ended(conn: Connection, target_id: str, at_ms: int, reason: str) -> N
         close_target(conn, target_id, at_ms)
 
 
+def _closed_before(at_ms: int) -> ColumnElement[bool]:
+    return fact_binding.c.closed_at_ms < at_ms
+
+
+def due_to_go(conn: Connection, before_ms: int) -> int:
+    """How many scopes were closed before then."""
+    return int(
+        conn.execute(select(func.count()).select_from(fact_binding).where(_closed_before(before_ms))).scalar_one()
+    )
+
+
 def forgetting(days: int) -> Callable[[Connection, int], int]:
     """The chore that forgets scopes closed so long ago, given the time."""
 
     def chore(conn: Connection, now_ms: int) -> int:
-        old = select(fact_binding.c.binding_id).where(fact_binding.c.closed_at_ms < now_ms - days * DAY_MS)
+        old = select(fact_binding.c.binding_id).where(_closed_before(now_ms - days * DAY_MS))
         rows = conn.execute(old.order_by(fact_binding.c.closed_at_ms).limit(FORGOTTEN_AT_ONCE))
         return _remove(conn, [row.binding_id for row in rows])
 

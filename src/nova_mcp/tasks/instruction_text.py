@@ -162,7 +162,7 @@ def _runs(runs: Sequence[RunBrief]) -> str:
 
 
 def _run_line(run: RunBrief) -> str:
-    units = f"{run.done} of {run.total} units done" if run.total else "no units yet"
+    units = f"{run.done} of {run.total} units reported done" if run.total else "no units yet"
     left = "ready to complete" if run.reason_code is None else f"open: {run.reason_code}"
     head = f"- {run.instance_id} · {run.status} · rev {run.instance_rev}"
     return f"{head} · {units} · discovery {run.discovery} · {left}"
