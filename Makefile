@@ -34,7 +34,7 @@ test: setup ## everything: rules, stores on SQLite and PostgreSQL, wire, real Ch
 bench: setup ## print the measurement tables (BENCH=name for one)
 	$(BIN)/python -m bench $(BENCH)
 
-report: setup ## run every benchmark in its short form and write docs/report.md (about 35 minutes; ONLY=name for one)
+report: setup ## run every benchmark in its short form and write docs/report.md (about 40 minutes; ONLY=name for one)
 	$(BIN)/python -m bench report $(if $(ONLY),--only $(ONLY))
 
 screenshots: setup ## pictures of every dashboard page under docs/images/

@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """`limit_s` ends a run that hangs; it leaves room for a busy machine. What is usual adds up to about 35 minutes."""
+    """`limit_s` ends a run that hangs; it leaves room for a busy machine. What is usual adds up to about 40 minutes."""
 
     name: str
     about: str
@@ -41,7 +41,7 @@ PLAN: Final = (
     Planned("repeat_visits", "Calls and tokens saved on a repeat visit, and what a redesign does.", 540),
     Planned("poisoning", "Who can put something wrong into what is known, and how many it takes.", 420),
     Planned("dashboard", "What pages of the dashboard cost as the ledger grows, on SQLite and PostgreSQL.", 360),
-    Planned("tasks", "Is a run completed exactly when its work is proven, and does that stay fast?", 540),
+    Planned("tasks", "Is a run completed exactly when its work is proven, and does that stay fast?", 720),
 )
 BY_NAME: Final = {one.name: one for one in PLAN}
 NAMES: Final = tuple(BY_NAME)
