@@ -138,6 +138,24 @@ async def test_limits_are_kept_while_tabs_are_still_opening(browser: Browser, ca
     assert caught.value.reason_code == "tab.limit_reached"
 
 
+async def test_popups_that_are_still_being_taken_in_count_for_the_page_that_opened_them(
+    browser: Browser, caller: Caller, site: Site
+) -> None:
+    tab = await browser.targets.open_tab(caller)
+    await navigate(tab, site.url("host/popups.html"))
+    coming = {Seat(tab.sandbox_id, tab.target_id) for _ in range(POPUPS_KEPT)}
+    browser.targets._seats |= coming
+    try:
+        async with tab.page.expect_popup() as opened:
+            await tab.page.evaluate("document.getElementById('one').click()")
+        popup = await opened.value
+        if not popup.is_closed():
+            await popup.wait_for_event("close")
+    finally:
+        browser.targets._seats -= coming
+    assert browser.targets.list_tabs(caller, TabQuery()) == [tab]
+
+
 async def test_a_tab_whose_row_is_still_being_written_counts_once(
     browser: Browser, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ class Seat:
     """A place kept for a tab that is still being opened, so that the limits hold meanwhile."""
 
     sandbox_id: str
+    opener: str | None = None
 
 
 class Targets:
@@ -242,13 +243,13 @@ class Targets:
             return self.sandboxes.by_id(current.sandbox_id)
         return await self.sandboxes.first(caller.owner)
 
-    def _reserve(self, sandbox_id: str) -> Seat:
+    def _reserve(self, sandbox_id: str, opener: str | None = None) -> Seat:
         taken = [tab.sandbox_id for tab in self._tabs.values()] + [seat.sandbox_id for seat in self._seats]
         if taken.count(sandbox_id) >= MAX_TABS_PER_SANDBOX:
             raise too_many_tabs(MAX_TABS_PER_SANDBOX)
         if len(taken) >= MAX_TABS:
             raise too_many_tabs(MAX_TABS)
-        seat = Seat(sandbox_id)
+        seat = Seat(sandbox_id, opener)
         self._seats.add(seat)
         return seat
 
@@ -342,7 +343,7 @@ class Targets:
             await close_page(page)
             return None
         try:
-            seat = self._reserve(opener.sandbox_id)
+            seat = self._reserve(opener.sandbox_id, opener.target_id)
         except Precondition:
             await close_page(page)
             return None
@@ -363,7 +364,8 @@ class Targets:
 
     def _popups_of(self, opener: Tab) -> int:
         """A page left to itself must not fill the sandbox, however slowly it goes about it."""
-        return sum(1 for tab in self._tabs.values() if tab.opener_target_id == opener.target_id)
+        there = [tab.opener_target_id for tab in self._tabs.values()] + [seat.opener for seat in self._seats]
+        return there.count(opener.target_id)
 
     async def storm(self, tab: Tab) -> None:
         """Replace a page that opens dialog after dialog; one that does so while loading, or again, is not reloaded."""
