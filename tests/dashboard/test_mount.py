@@ -36,14 +36,16 @@ async def served(folder: Path) -> AsyncIterator[str]:
         found.append(endpoint.removesuffix("/mcp"))
         ready.set()
 
-    async def backend(_: Settings) -> Backend:
-        return Program(Database.open(settings.store_url))
+    with Database.open(settings.store_url) as database:
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: serve_http(settings, backend, None, on_ready, ending))
-        await ready.wait()
-        yield found[0]
-        ending.because("test over")
+        async def backend(_: Settings) -> Backend:
+            return Program(database)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: serve_http(settings, backend, None, on_ready, ending))
+            await ready.wait()
+            yield found[0]
+            ending.because("test over")
 
 
 async def test_the_link_of_the_command_opens_the_served_dashboard_once(tmp_path: Path):

@@ -43,9 +43,11 @@ async def test_a_start_that_fails_half_way_leaves_no_threads(tmp_path: Path, mon
         raise StoreUnavailable("locked")
 
     monkeypatch.setattr(Recorder, "recover", locked)
+    before = set(threading.enumerate())
     with pytest.raises(Unavailable):
         await build(Settings(data_dir=tmp_path))
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("nova-")]
+    started = set(threading.enumerate()) - before
+    assert not [thread.name for thread in started if thread.name.startswith("nova-")]
 
 
 async def test_evidence_that_cannot_be_read_now_is_not_called_a_defect(tmp_path: Path) -> None:
