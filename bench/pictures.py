@@ -31,6 +31,11 @@ PHONE: Final = ViewportSize(width=390, height=844)
 SAMPLES: Final = 300
 # Only there while the emergency stop is on.
 WHILE_STOPPED: Final = ("/controls/resume",)
+# Pictures in a page are fetched when they come into sight, which its load does not wait for.
+_SETTLED: Final = """async () => {
+  await document.fonts.ready;
+  await Promise.all([...document.images].map(one => { one.loading = "eager"; return one.decode(); }));
+}"""
 Scheme = Literal["light", "dark"]
 SCHEMES: Final[tuple[Scheme, ...]] = ("light", "dark")
 
@@ -112,7 +117,7 @@ class Album:
 
     async def take(self, page: Page, shot: Shot, scheme: Scheme) -> None:
         await page.goto(shot.url, wait_until="load")
-        await page.evaluate("document.fonts.ready.then(() => undefined)")
+        await page.evaluate(_SETTLED)
         png = lighter(await page.screenshot(animations="disabled", caret="hide", scale="css"))
         name = f"{shot.name}-{scheme}.png"
         await anyio.Path(self.folder / name).write_bytes(png)

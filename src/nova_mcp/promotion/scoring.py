@@ -92,7 +92,7 @@ def from_cluster(found: Cluster, now_ms: int, *, known: bool) -> Opportunity:
 
 def _advice(found: Cluster, *, known: bool) -> str:
     if known and found.drifts:
-        return "A known control is no longer where it was; revalidate the entry and patch it if a successor is proven."
+        return "A known control was not where it had been; unless that was repaired, revalidate the entry and patch it."
     if found.failures > found.successes:
         return "This fails more often than it works; find out why before anything is stored."
     if found.distinct_sessions < 2:
