@@ -31,7 +31,7 @@ PLAN: Final = (
     Planned("browser", "Beside other browser servers: the same Chromium, the same pages, in turn.", 600, ("--quick",)),
     Planned("names", "Accessible names, roles and states beside those of Chromium itself.", 300),
     Planned("labels", "Recall and precision of each claim about a page on small labelled pages.", 240),
-    Planned("facts", "Facts in a long stream of updates, noise and distractors, and lookups as the store grows.", 480),
+    Planned("facts", "Facts in a long stream of updates, noise and distractors, and lookups as the store grows.", 900),
     Planned("journal", "What the journal costs as history grows, on SQLite and PostgreSQL.", 540),
     Planned(
         "repair", "Is a lost element found again, and how often wrongly? On real pages from version to version.", 420
