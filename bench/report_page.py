@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from bench.aims import GROUPS, Aim, Group
 from bench.markdown import folded, plain, table
 from bench.plan import PLAN, Planned
-from bench.report_verdicts import Judged, Told, verdicts, word_of
+from bench.report_verdicts import Judged, Told, enough, verdicts, word_of
 from bench.results import Environment, Section, Table
 
 # Longer tables are folded away.
 OPEN_ROWS = 16
+# More figures of one aim than this that came to the same good end are told in one row of the README.
+MOST_ALIKE = 8
 # Half a process for every core is a machine that had other things to do.
 QUIET = 0.5
 _MARKED = re.compile(r"(<!-- report:(\w+) -->\n)(.*?)(<!-- /report -->)", re.DOTALL)
@@ -169,19 +171,25 @@ def _missing_row(aim: Aim, names: Sequence[str]) -> list[str]:
     return [f"{aim.key} {aim.name} ({', '.join(names)})", "", "", plain(aim.promise), _word("not measured")]
 
 
+def _readme_rows(one: Judged) -> Iterator[list[str]]:
+    words = [word_of(told.finding) for told in one.told]
+    many = {word for word in words if word.startswith("met") and words.count(word) > MOST_ALIKE}
+    for told, word in zip(one.told, words, strict=True):
+        if word not in many:
+            cells = [f"{told.finding.n:,}", plain(told.finding.bound), _word(word)]
+            yield [f"{one.aim.key} {plain(told.finding.what)}", _measured(told), *cells]
+    for word in dict.fromkeys(word for word in words if word in many):
+        head = f"{one.aim.key} {one.aim.name}: {words.count(word)} figures"
+        yield [head, "[each of them](docs/report.md#aims)", "", plain(one.aim.promise), word]
+    if one.missing:
+        yield _missing_row(one.aim, one.missing)
+
+
 def readme_table(group: Group, sections: Sequence[Section]) -> str:
-    """One table of the README: every figure of its aims, misses and gaps included."""
-    rows: list[list[str]] = []
-    used: list[Section] = []
-    for one in verdicts(sections):
-        if one.aim.group != group:
-            continue
-        for told in one.told:
-            used.append(told.section)
-            cells = [f"{told.finding.n:,}", plain(told.finding.bound), _word(word_of(told.finding))]
-            rows.append([f"{one.aim.key} {plain(told.finding.what)}", _measured(told), *cells])
-        if one.missing:
-            rows.append(_missing_row(one.aim, one.missing))
+    """One table of the README: the figures of its aims, every miss and gap included, many that are alike in one row."""
+    those = [enough(one) for one in verdicts(sections) if one.aim.group == group]
+    used = [told.section for one in those for told in one.told]
+    rows = [row for one in those for row in _readme_rows(one)]
     when = f"\n\nMeasured {_days(used)} by `make report`; [every table](docs/report.md)." if used else ""
     return table(("what", "measured", "n", "aim", ""), rows) + when
 

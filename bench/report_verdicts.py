@@ -1,7 +1,7 @@
 """From stored findings to a plain word about each promise."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from bench.aims import AIMS, Aim
@@ -37,10 +37,16 @@ def word_of(finding: Finding) -> str:
     return "met on a smaller sample" if finding.smaller else "met"
 
 
-def _small(told: Sequence[Told]) -> bool:
+def _too_small(told: Sequence[Told]) -> list[Told]:
     """A figure is short of its promise only if no other run of the same measured enough."""
     whole = {(one.section.name, one.finding.what) for one in told if not one.finding.smaller}
-    return any(one.finding.smaller and (one.section.name, one.finding.what) not in whole for one in told)
+    return [one for one in told if one.finding.smaller and (one.section.name, one.finding.what) not in whole]
+
+
+def enough(one: Judged) -> Judged:
+    """Without the figures of smaller samples where a larger one told the same."""
+    small = _too_small(one.told)
+    return replace(one, told=tuple(told for told in one.told if not told.finding.smaller or told in small))
 
 
 def _word(told: Sequence[Told], missing: Sequence[str]) -> Word:
@@ -51,7 +57,7 @@ def _word(told: Sequence[Told], missing: Sequence[str]) -> Word:
         return "missed"
     if missing:
         return "met in part"
-    return "met on a smaller sample" if _small(judged) else "met"
+    return "met on a smaller sample" if _too_small(judged) else "met"
 
 
 def judged(aim: Aim, sections: Sequence[Section]) -> Judged:

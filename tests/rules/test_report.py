@@ -9,7 +9,7 @@ from bench.findings import at_least, at_most, bad_share, flat
 from bench.markdown import plain, table
 from bench.plan import NAMES, PARTS, PLAN
 from bench.report import PAGE, README, in_order, write_pages
-from bench.report_page import filled, marked, page, readme_table, readme_tables, section_text
+from bench.report_page import MOST_ALIKE, filled, marked, page, readme_table, readme_tables, section_text
 from bench.report_run import read_lines
 from bench.report_verdicts import verdicts, word_of
 from bench.results import FOLDER, Environment, Finding, LeftOut, Line, Remark, Section, Status, Table, store, stored
@@ -190,6 +190,22 @@ def test_tables_of_the_readme_name_what_is_missing() -> None:
     assert "(knowledge, tasks, facts)" in text
     assert "2026-11-16" in text
     assert "**not measured**" in readme_table("scale", [])
+
+
+def test_many_good_figures_of_an_aim_are_one_row_of_the_readme_and_a_miss_is_always_named() -> None:
+    good = [a_finding("S7", what=f"figure {number}") for number in range(MOST_ALIKE + 1)]
+    text = readme_table("scale", [a_section("journal", *good, a_finding("S7", met=False, what="the slow one"))])
+    assert f"{MOST_ALIKE + 1} figures" in text
+    assert "figure 0" not in text
+    assert "the slow one" in text
+    assert "figure 1" in readme_table("scale", [a_section("journal", *good[:MOST_ALIKE])])
+
+
+def test_the_readme_leaves_out_a_smaller_sample_where_a_larger_one_told_the_same() -> None:
+    small = a_section("dashboard", a_finding("D1", what="start page", smaller="a million"))
+    large = a_section("dashboard", a_finding("D1", what="start page")).model_copy(update={"form": "long"})
+    assert "a million" in readme_table("scale", [small])
+    assert "a million" not in readme_table("scale", [small, large])
 
 
 def test_the_report_and_the_readme_say_what_the_stored_results_say() -> None:
