@@ -280,7 +280,7 @@ async def test_br11_a_frame_that_left_after_the_look_gets_nothing_and_nobody_els
 
 @pytest.fixture
 async def fresh(tmp_path: Path, server: Site) -> AsyncIterator[NovaClient]:
-    """A browser of its own, in which nothing has crashed yet."""
+    """A browser of its own: in the one that the tests before share the storm has hung, and why is not known yet."""
     async with open_nova(tmp_path, server) as client:
         yield client
 
