@@ -1,12 +1,15 @@
 """A real server killed between dispatch and answer, started again on the same data, and asked the same again."""
 
+import json
 import os
 import random
 import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +19,12 @@ import anyio.to_thread
 import psutil
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from sqlalchemy import select
 from tests.pages.faults.site import FaultSite, fault_site
 
 from bench.driving import Told, read_answer
+from nova_mcp.storage.engine import Database
+from nova_mcp.verification.store import transition
 
 TABS = 5
 CASES = ("ok_document", "redirect_chain", "ok_fetch", "lost_committed")
@@ -34,11 +40,15 @@ class KillTrial:
     """One commit whose server died; `repeat` is what the next server said to the same call."""
 
     key: str
+    case: str
     moment: str
     received_before: int
     received: int
     repeat: str
     resolved: bool
+    # The agent looked, did not find its commit, and sent it again on purpose.
+    insisted: bool
+    history: tuple[str, ...] = ()
 
     @property
     def duplicated(self) -> bool:
@@ -56,8 +66,26 @@ class KillTrial:
 @dataclass(frozen=True, slots=True)
 class Pending:
     key: str
+    case: str
     url: str
     agent: str
+    events: list[tuple[float, str]] = field(default_factory=list)
+
+    def log(self, what: str) -> None:
+        self.events.append((time.time(), what))
+
+
+@contextmanager
+def processor_load(processes: int) -> Iterator[None]:
+    """Keeps that many processes busy meanwhile; each ends by itself with this one."""
+    spin = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum(range(100_000))"
+    busy = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 @asynccontextmanager
@@ -85,19 +113,50 @@ async def _tab(client: Client, agent: str) -> str:
 async def _submit(client: Client, trial: Pending, tab: str, **more: str) -> Told:
     place = {"targetId": tab, "agentId": trial.agent}
     await _act(client, "nova.navigate", {**place, "url": trial.url})
-    return read_answer(await _act(client, SUBMIT, {**place, "selector": "#go", **more}))
+    trial.log(f"called {json.dumps(more) if more else ''}".strip())
+    told = read_answer(await _act(client, SUBMIT, {**place, "selector": "#go", **more}))
+    transition_id = told.commit.get("transitionId") or told.body.get("earlierTransitionId")
+    trial.log(f"answered {told.claim} {told.reason_code or ''} {transition_id or ''}".strip())
+    return told
 
 
-async def _repeat(client: Client, site: FaultSite, trial: Pending, received: int, moment: str) -> KillTrial:
+async def _repeat(client: Client, site: FaultSite, trial: Pending, data_dir: Path) -> KillTrial:
+    received = site.count(trial.key)
     tab = await _tab(client, trial.agent)
     told = await _submit(client, trial, tab)
-    if told.claim == "duplicate" and site.count(trial.key) == 0:
+    insisted = told.claim == "duplicate" and site.count(trial.key) == 0
+    if insisted:
         # The careful way on: look, then say which earlier attempt this one repeats.
         await _act(client, "nova.perceive", {"targetId": tab, "agentId": trial.agent})
         earlier = str(told.body.get("earlierTransitionId", ""))
         await _submit(client, trial, tab, retryOf=earlier)
-    resolved = bool(told.commit.get("resolvedFrom"))
-    return KillTrial(trial.key, moment, received, site.count(trial.key), told.claim, resolved)
+    outcome = KillTrial(
+        trial.key,
+        trial.case,
+        "after arrival" if received else "before arrival",
+        received,
+        site.count(trial.key),
+        told.claim,
+        bool(told.commit.get("resolvedFrom")),
+        insisted,
+    )
+    if outcome.duplicated or outcome.dropped:
+        return replace(outcome, history=_history(site, trial, data_dir))
+    return outcome
+
+
+def _history(site: FaultSite, trial: Pending, data_dir: Path) -> tuple[str, ...]:
+    """Everything that is known of one commit in the order of time: calls, kills, arrivals and stored transitions."""
+    events = [*trial.events, *((at, f"arrived with nonce {nonce}") for at, nonce in site.arrivals(trial.key))]
+    with Database.open(f"sqlite:///{data_dir / 'nova.db'}") as db:
+        mine = select(transition).where(transition.c.agent_id == trial.agent)
+        for row in db.read_sync(lambda conn: conn.execute(mine).all()):
+            events.append((row.started_at_ms / 1000, f"stored {row.transition_id} of server {row.server_id} begins"))
+            if row.completed_at_ms is not None:
+                ending = f"stored {row.transition_id} is {row.state} {row.reason or ''} identity {row.identity}"
+                events.append((row.completed_at_ms / 1000, ending))
+    events.sort()
+    return tuple(f"{at - events[0][0]:8.3f} s  {what}" for at, what in events)
 
 
 async def _begin_and_kill(
@@ -115,6 +174,8 @@ async def _begin_and_kill(
             await anyio.to_thread.run_sync(site.wait_for, trial.key, 1, ARRIVAL_LIMIT_S)
         await anyio.sleep(dice.uniform(0.0, 0.25))
         os.kill(process.pid, signal.SIGKILL)
+        for trial in trials:
+            trial.log(f"server process {process.pid} killed")
         group.cancel_scope.cancel()
     await anyio.to_thread.run_sync(psutil.wait_procs, family, GONE_WITHIN_S)
 
@@ -130,17 +191,16 @@ async def kill_trials(data_dir: Path, count: int, seed: int) -> list[KillTrial]:
                 async with _server(data_dir) as (client, process):
                     await client.list_tools()
                     for trial in waiting:
-                        before = site.count(trial.key)
-                        moment = "after arrival" if before else "before arrival"
-                        done.append(await _repeat(client, site, trial, before, moment))
+                        done.append(await _repeat(client, site, trial, data_dir))
                     waiting = []
                     if len(done) >= count:
                         break
                     for _ in range(min(TABS, count - len(done))):
                         number += 1
                         key = f"q{number}"
-                        url = site.url(dice.choice(CASES), key, delay=dice.randint(0, 500))
-                        waiting.append(Pending(key, url, f"killed-{number}"))
+                        case = dice.choice(CASES)
+                        url = site.url(case, key, delay=dice.randint(0, 500))
+                        waiting.append(Pending(key, case, url, f"killed-{number}"))
                     await _begin_and_kill(client, process, site, waiting, dice)
             except* (MCPError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError, psutil.Error):
                 # The connection breaks with its server; that is the point.

@@ -12,7 +12,7 @@ from tests.pages.faults.site import FaultSite, fault_site
 
 from bench.bounds import percent, upper_percent
 from bench.driving import DUPLICATE, Hand, Told, close_hand, new_hand, nova_here
-from bench.duplicate_kills import KillTrial, kill_trials
+from bench.duplicate_kills import KillTrial, kill_trials, processor_load
 from bench.findings import bad_share
 from bench.races import KINDS as RACES
 from bench.races import RaceOutcome, race_trials
@@ -284,10 +284,24 @@ def show_kills(kills: Sequence[KillTrial]) -> None:
                     len([k for k in mine if k.lost]),
                     len([k for k in mine if k.repeat == "duplicate"]),
                     len([k for k in mine if k.repeat == "verified"]),
+                    len([k for k in mine if k.insisted]),
                 ]
             )
-    heads = ["killed", "n", "duplicated", "silently dropped", "lost", "repeat refused", "repeat verified"]
+    heads = [
+        "killed",
+        "n",
+        "duplicated",
+        "silently dropped",
+        "lost",
+        "repeat refused",
+        "repeat verified",
+        "sent on purpose",
+    ]
     show("kill -9 in mid-commit, restart, same call again", heads, rows)
+    for kill in kills:
+        if kill.history:
+            why = "duplicated" if kill.duplicated else "silently dropped"
+            remark("\n".join([f"{kill.key} ({kill.case}) was {why}:", *kill.history]))
 
 
 def main(*, long: bool) -> int:
@@ -296,9 +310,11 @@ def main(*, long: bool) -> int:
     outcomes = anyio.run(measure, number("trials", 2_000 if long else 200), LONG_LIMIT_S if long else SHORT_LIMIT_S)
     remark(f"{len(outcomes)} trials in the browser, seed {SEED}, {time.perf_counter() - started:.0f} s")
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        kills = anyio.run(kill_trials, Path(folder), number("kills", 400 if long else 10), SEED)
-    remark(f"{len(kills)} trials with a killed server, {time.perf_counter() - started:.0f} s")
+    load = number("load", 0)
+    with tempfile.TemporaryDirectory() as folder, processor_load(load):
+        kills = anyio.run(kill_trials, Path(folder), number("kills", 400 if long else 10), number("seed", SEED))
+    beside = f" beside {load} busy processes" if load else ""
+    remark(f"{len(kills)} trials with a killed server{beside}, {time.perf_counter() - started:.0f} s")
     started = time.perf_counter()
     with fault_site() as site:
         races = anyio.run(race_trials, site, number("races", 10_000 if long else 400), SEED)

@@ -98,6 +98,7 @@ class Book:
     """What arrived under one key."""
 
     nonces: list[str] = field(default_factory=list)
+    arrived_at: list[float] = field(default_factory=list)
     committed: int = 0
     stamps: dict[str, float] = field(default_factory=dict)
 
@@ -136,6 +137,12 @@ class FaultSite:
         with self._lock:
             return self._books[key].resent if key in self._books else 0
 
+    def arrivals(self, key: str) -> list[tuple[float, str]]:
+        """Every submission under this key: seconds since 1970 by this machine's clock, and the page's nonce."""
+        with self._lock:
+            book = self._books.get(key, Book())
+            return list(zip(book.arrived_at, book.nonces, strict=True))
+
     def stamps(self, key: str) -> dict[str, float]:
         """Moments the page reported, in ms since 1970 by its own clock."""
         with self._lock:
@@ -160,6 +167,7 @@ class FaultSite:
             book = self._books.setdefault(key, Book())
             known = nonce in book.nonces
             book.nonces.append(nonce)
+            book.arrived_at.append(time.time())
             if commits and not known:
                 book.committed += 1
             self._arrived.notify_all()
