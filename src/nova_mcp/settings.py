@@ -161,6 +161,13 @@ class HttpSettings(Section):
     max_body_bytes: int = Field(4 * 1024 * 1024, ge=1024)
     calls_per_minute: int = Field(1200, ge=1)
     concurrent_calls: int = Field(128, ge=1)
+    # How long the head and the body of a request may take to arrive, token or not.
+    header_timeout_s: int = Field(10, ge=1, le=600)
+    body_timeout_s: int = Field(60, ge=1, le=3600)
+    # Connections at once, at most half of the files that the process may open.
+    max_connections: int = Field(512, ge=16)
+    # Of these without a token, from one address; the oldest one makes room for the next.
+    connections_per_address: int = Field(128, ge=1)
 
 
 class Settings(Section):
