@@ -35,7 +35,7 @@ from nova_mcp.errors import InvalidParams, NovaError, Precondition, Unavailable
 from nova_mcp.hosts import under
 from nova_mcp.observation.model import Caller, Json, Owner
 from nova_mcp.observation.sights import PageLife
-from nova_mcp.urls import page_host
+from nova_mcp.urls import cut_address, page_host
 
 __all__ = ["ACTIVE", "SANDBOX_ID", "PageParts", "Tab", "TabQuery", "Targets"]
 
@@ -270,7 +270,7 @@ class Targets:
         except BaseException:
             tab.leave_kin()
             raise
-        tab.url = page.url or BLANK
+        tab.url = cut_address(page.url) or BLANK
         self._tabs[tab.target_id] = tab
         # From here on the tab itself is counted, never both.
         self._seats.discard(seat)
