@@ -50,6 +50,9 @@ class BrowserSettings(Section):
     # Unset: kept on stdio, where one person's client runs the server, and forgotten over HTTP.
     ephemeral: bool | None = None
     upload_roots: tuple[Path, ...] | None = None
+    # Unset: all of them on stdio, where there is one principal, and half of them over HTTP.
+    sandboxes_per_principal: int | None = Field(None, ge=1, le=100)
+    tabs_per_principal: int | None = Field(None, ge=1, le=200)
 
     @field_validator("allow_hosts", "deny_hosts")
     @classmethod

@@ -35,6 +35,9 @@ DRAIN_S = 5.0
 LAST_ANSWERS_S = 1.0
 CONNECTIONS_S = 3
 QUEUED_CONNECTIONS = 2048
+# Half of what a server holds, so that no principal takes the other ones' places.
+SANDBOXES_PER_PRINCIPAL = 50
+TABS_PER_PRINCIPAL = 100
 
 
 class CannotListen(Exception):
@@ -88,7 +91,11 @@ def served_settings(settings: Settings, port: int) -> Settings:
     """What holds once the port is known: the browser must not open our own address, and logins are not kept unasked."""
     http = settings.http.model_copy(update={"port": port})
     ephemeral = True if settings.browser.ephemeral is None else settings.browser.ephemeral
-    browser = settings.browser.model_copy(update={"ephemeral": ephemeral})
+    shares = {
+        "sandboxes_per_principal": settings.browser.sandboxes_per_principal or SANDBOXES_PER_PRINCIPAL,
+        "tabs_per_principal": settings.browser.tabs_per_principal or TABS_PER_PRINCIPAL,
+    }
+    browser = settings.browser.model_copy(update={"ephemeral": ephemeral, **shares})
     return settings.model_copy(update={"http": http, "browser": browser})
 
 
