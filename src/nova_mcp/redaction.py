@@ -109,7 +109,55 @@ def _secret_pattern(value: str) -> str:
 
 # A shorter beginning is no secret yet, and too many innocent words would share it.
 STUMP_CHARS = 5
-_ELLIPSIS = re.compile("…")
+ELLIPSIS: Final = "…"
+# No answer is longer; what a page or a caller makes longer is cut before it is searched.
+MAX_FILTERED_CHARS: Final = 2_000_000
+
+
+def _shared_length(value: str, text: str, at: int) -> int:
+    """How many characters of a value stand in a text at a place."""
+    place = text[at : at + len(value)]
+    return next((size for size, (one, other) in enumerate(zip(value, place, strict=False)) if one != other), len(place))
+
+
+class _Stumps:
+    """What is left of secrets where a text was cut: before an ellipsis, or at the very end; found in one pass."""
+
+    def __init__(self, named: Iterable[tuple[str, str]]) -> None:
+        self._by_head: dict[str, list[tuple[str, str]]] = {}
+        for name, value in named:
+            if len(value) > STUMP_CHARS:
+                self._by_head.setdefault(value[:STUMP_CHARS], []).append((name, value))
+        heads = "|".join(map(re.escape, self._by_head))
+        # Looked ahead for, so that one beginning does not hide another that overlaps it.
+        self._head = re.compile(f"(?=({heads}))") if heads else None
+
+    def __call__(self, text: str) -> str:
+        if self._head is None:
+            return text
+        parts: list[str] = []
+        done = 0
+        for match in self._head.finditer(text):
+            start = match.start()
+            if start < done:
+                continue
+            name, end = self._longest(text, start, match.group(1))
+            if end > start:
+                parts += text[done:start], f"«secret:{name}»"
+                done = end
+        return "".join([*parts, text[done:]]) if parts else text
+
+    def _longest(self, text: str, start: int, head: str) -> tuple[str, int]:
+        """The secret whose stump reaches farthest from a place, and where it ends; nowhere if none is cut off."""
+        found = ("", start)
+        for name, value in self._by_head[head]:
+            size = _shared_length(value, text, start)
+            reached = start + size
+            cut_off = reached == len(text) and size < len(value)
+            end = reached if cut_off else text.rfind(ELLIPSIS, start + STUMP_CHARS, reached + 1)
+            if end > found[1]:
+                found = (name, end)
+        return found
 
 
 def _page_forms(value: str) -> set[str]:
@@ -127,7 +175,7 @@ class SecretFilter:
         usable = [(name, value) for name, value in shown if len(value) >= MIN_SECRET_CHARS]
         usable.sort(key=lambda pair: (-len(pair[1]), pair))
         self._names = [name for name, _ in usable]
-        self._ordered = [value for _, value in usable]
+        self._stumps = _Stumps(usable)
         self._values = frozenset(value for _, value in usable)
         self._pattern = re.compile("|".join(f"({_secret_pattern(value)})" for _, value in usable)) if usable else None
         encoded = (_base64_forms(value.encode("utf-8", "surrogatepass")) for value in self._values)
@@ -146,20 +194,15 @@ class SecretFilter:
     def __call__(self, text: str) -> str:
         if self._pattern is None:
             return text
-        whole = self._pattern.sub(self._label, text) if self._may_hold(text) else text
-        return self._without_stumps(whole)
+        if len(text) <= MAX_FILTERED_CHARS:
+            return self._stumps(self._without_values(text))
+        # What might be the beginning of a secret in any spelling goes with the rest.
+        head = self._without_values(text[:MAX_FILTERED_CHARS])
+        return self._stumps(f"{head[: max(0, len(head) - self.longest)]}{ELLIPSIS} ({len(text)} chars)")
 
-    def _without_stumps(self, text: str) -> str:
-        """What is left of a secret where a text was cut: before an ellipsis, or at the very end."""
-        ends = [match.start() for match in _ELLIPSIS.finditer(text)] + [len(text)]
-        for end in reversed(ends):
-            for name, value in zip(self._names, self._ordered, strict=True):
-                longest = min(len(value) - 1, end)
-                size = next((n for n in range(longest, STUMP_CHARS - 1, -1) if text.endswith(value[:n], 0, end)), 0)
-                if size:
-                    text = f"{text[: end - size]}«secret:{name}»{text[end:]}"
-                    break
-        return text
+    def _without_values(self, text: str) -> str:
+        pattern = self._pattern
+        return text if pattern is None or not self._may_hold(text) else pattern.sub(self._label, text)
 
     def _may_hold(self, text: str) -> bool:
         """A cheap look ahead of the slow one: without a character that escapes, only plain spellings can match."""

@@ -50,6 +50,9 @@ class BrowserSettings(Section):
     # Unset: kept on stdio, where one person's client runs the server, and forgotten over HTTP.
     ephemeral: bool | None = None
     upload_roots: tuple[Path, ...] | None = None
+    # Unset: all of them on stdio, where there is one principal, and half of them over HTTP.
+    sandboxes_per_principal: int | None = Field(None, ge=1, le=100)
+    tabs_per_principal: int | None = Field(None, ge=1, le=200)
 
     @field_validator("allow_hosts", "deny_hosts")
     @classmethod
@@ -161,6 +164,13 @@ class HttpSettings(Section):
     max_body_bytes: int = Field(4 * 1024 * 1024, ge=1024)
     calls_per_minute: int = Field(1200, ge=1)
     concurrent_calls: int = Field(128, ge=1)
+    # How long the head and the body of a request may take to arrive, token or not.
+    header_timeout_s: int = Field(10, ge=1, le=600)
+    body_timeout_s: int = Field(60, ge=1, le=3600)
+    # Connections at once, at most half of the files that the process may open.
+    max_connections: int = Field(512, ge=16)
+    # Of these without a token, from one address; the oldest one makes room for the next.
+    connections_per_address: int = Field(128, ge=1)
 
 
 class Settings(Section):

@@ -66,6 +66,15 @@ class _Parts:
         return f"{self.scheme}://{self.host}{self.port}"
 
 
+# As much of an address as pages are asked for; scripts can make one of megabytes.
+MAX_PAGE_ADDRESS: Final = 8192
+
+
+def cut_address(url: str) -> str:
+    """As much of an address as is worked with."""
+    return url[:MAX_PAGE_ADDRESS]
+
+
 def clean_input(raw: str) -> str:
     """The text a browser would parse: outer blanks and inner line breaks are ignored by every browser."""
     return raw.strip(_OUTER_BLANKS).translate(_INNER_BREAKS)

@@ -316,12 +316,16 @@ async def test_nobody_gets_a_tab_in_a_sandbox_that_is_being_deleted(start) -> No
 # -- limits
 
 
-def unstarted(tmp_path: Path) -> Browser:
+def unstarted(tmp_path: Path, **settings: int) -> Browser:
     async def never() -> Chromium:
         raise AssertionError("no browser is needed to count")
 
     browser = Browser(
-        BrowserSettings(), BrowserHome(tmp_path, "server"), MemoryJournal(), NavigationPolicy(), system_ports()
+        BrowserSettings(**settings),
+        BrowserHome(tmp_path, "server"),
+        MemoryJournal(),
+        NavigationPolicy(),
+        system_ports(),
     )
     browser.sandboxes._launch = never
     return browser
@@ -335,6 +339,17 @@ async def test_a_hundred_sandboxes_are_the_limit(tmp_path: Path) -> None:
         await browser.sandboxes.make(CALLER.owner, Traits(), persist=True)
     assert caught.value.reason_code == "sandbox.limit_reached"
     assert list((tmp_path / "sandboxes").glob("*/*")) == [], "a refused one leaves nothing"
+
+
+async def test_one_principal_leaves_sandboxes_to_the_others(tmp_path: Path) -> None:
+    browser = unstarted(tmp_path, sandboxes_per_principal=3)
+    for _ in range(2):
+        await browser.sandboxes.make(CALLER.owner, Traits(), persist=False)
+    for persist in (False, True):
+        with pytest.raises(Precondition) as caught:
+            await browser.sandboxes.make(CALLER.owner, Traits(), persist=persist)
+        assert (caught.value.reason_code, "yours" in caught.value.message) == ("sandbox.limit_reached", True)
+    assert await browser.sandboxes.make(("another", "agent"), Traits(), persist=False)
 
 
 async def test_kept_ones_that_rest_on_the_disk_count_too(tmp_path: Path) -> None:

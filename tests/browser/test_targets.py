@@ -1,5 +1,7 @@
 """Targets: ids that mean one page for one owner, popups that stay in bounds, dialogs that hang nothing."""
 
+from dataclasses import replace
+
 import anyio
 import pytest
 from hypothesis import given
@@ -8,10 +10,11 @@ from hypothesis import strategies as st
 from nova_mcp.browser.claims import Place, Wish
 from nova_mcp.browser.navigation import navigate
 from nova_mcp.browser.runtime import Browser
+from nova_mcp.browser.sandbox import MAX_TABS, Shares
 from nova_mcp.browser.sandboxes import sandbox_letters
 from nova_mcp.browser.tab import POPUPS_KEPT
 from nova_mcp.browser.target_journal import TargetOpened
-from nova_mcp.browser.targets import MAX_TABS, MAX_TABS_PER_SANDBOX, Seat, Tab, TabQuery
+from nova_mcp.browser.targets import MAX_TABS_PER_SANDBOX, Seat, Tab, TabQuery
 from nova_mcp.errors import InvalidParams, NotFound, Precondition, Unavailable
 from nova_mcp.observation.model import Caller
 
@@ -197,6 +200,22 @@ async def test_all_sandboxes_together_have_a_limit_too(browser: Browser, caller:
     finally:
         browser.targets._seats -= opening
     assert (caught.value.reason_code, "200 tabs" in caught.value.message) == ("tab.limit_reached", True)
+
+
+async def test_one_principal_leaves_tabs_to_the_others(
+    browser: Browser, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browser.sandboxes, "_parts", replace(browser.sandboxes._parts, shares=Shares(tabs=3)))
+    opening = {Seat("elsewhere", principal=caller.principal) for _ in range(3)}
+    browser.targets._seats |= opening
+    try:
+        with pytest.raises(Precondition) as caught:
+            await browser.targets.open_tab(caller)
+        other = await browser.targets.open_tab(replace(caller, principal="another"))
+    finally:
+        browser.targets._seats -= opening
+    assert (caught.value.reason_code, "3 tabs of yours" in caught.value.message) == ("tab.limit_reached", True)
+    assert other.principal == "another"
 
 
 # -- popups

@@ -3,13 +3,17 @@
 import base64
 import json
 import math
+import re
+from re import _parser  # type: ignore[attr-defined]
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nova_mcp import redaction
 from nova_mcp.redaction import (
+    MAX_FILTERED_CHARS,
     MAX_RESULT_BYTES,
     REDACTED,
     SecretFilter,
@@ -292,3 +296,100 @@ def test_a_claim_s_token_is_hidden_where_it_serves_as_a_key() -> None:
 )
 def test_a_card_number_is_found_beside_other_numbers(text: str, held: bool) -> None:
     assert holds_card_number(text) is held
+
+
+# -- cost: what a filter reads grows with the text and is bounded, whatever stands in it
+
+LONG_SECRET = "correct-horse-battery-staple"
+# Beginnings of a secret, cut off again and again, and marks that make a text look encoded.
+COSTLY = (
+    "…",
+    "corre…",
+    "correct-horse-batter…",
+    "corrcorrecorrect",
+    "%%",
+    "ccccc",
+    "\\u0063",
+    "4111 ",
+    "fin_",
+    "http://",
+)
+
+
+class Work:
+    """Counts characters that are compared and characters that a pattern is let loose on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.chars = 0
+        compare = redaction._shared_length
+
+        def counted(value: str, text: str, at: int) -> int:
+            size = compare(value, text, at)
+            self.chars += size + 1
+            return size
+
+        monkeypatch.setattr(redaction, "_shared_length", counted)
+
+    def of(self, known: SecretFilter, text: str) -> int:
+        self.chars = 0
+        known(text)
+        return self.chars
+
+
+@pytest.mark.parametrize("piece", COSTLY)
+def test_twice_the_text_is_at_most_twice_the_work(piece: str, monkeypatch: pytest.MonkeyPatch):
+    work, known = Work(monkeypatch), SecretFilter({"N": LONG_SECRET, "M": "correct", "O": "ccccccccd"})
+    once, twice = piece * 500, piece * 1000
+    assert work.of(known, twice) <= 2 * work.of(known, once) + 10 * len(LONG_SECRET)
+    assert work.of(known, twice) <= len(twice) * (len(LONG_SECRET) + 1)
+
+
+def test_a_text_beyond_the_bound_is_cut_before_it_is_searched(monkeypatch: pytest.MonkeyPatch):
+    known = SecretFilter({"N": LONG_SECRET})
+    searched: list[int] = []
+    stumps = known._stumps
+
+    def counted(text: str) -> str:
+        searched.append(len(text))
+        return stumps(text)
+
+    monkeypatch.setattr(known, "_stumps", counted)
+    at_the_cut = "x" * (MAX_FILTERED_CHARS - 10) + LONG_SECRET
+    told = known(at_the_cut + "y" * MAX_FILTERED_CHARS)
+    assert searched == [len(told)]
+    assert len(told) <= MAX_FILTERED_CHARS + 40
+    assert told.endswith(f"… ({2 * MAX_FILTERED_CHARS - 10 + len(LONG_SECRET)} chars)")
+    assert "corre" not in told
+
+
+@UNHURRIED
+@given(
+    st.text(alphabet="abé…-", min_size=6, max_size=14),
+    st.text(alphabet="abé…-", max_size=12),
+    st.integers(5, 13),
+    st.sampled_from(["…", "… (900 chars)", "…»", ""]),
+)
+def test_no_stump_of_a_secret_is_left_where_a_text_was_cut(secret: str, before: str, size: int, after: str):
+    stump = secret[: min(size, len(secret) - 1)].rstrip("…")
+    told = SecretFilter({"N": secret})(f"{before}{stump}{after}")
+    assert len(stump) < 5 or not told.removesuffix(after).endswith(stump) or "«secret:N»" in told
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [value for value in vars(redaction).values() if isinstance(value, re.Pattern)],
+    ids=lambda one: one.pattern,
+)
+def test_no_pattern_repeats_a_repetition(pattern: re.Pattern[str]):
+    """Nested repetition is what makes a pattern try a text in exponentially many ways."""
+
+    def repeats(node: object, inside: bool) -> bool:
+        if isinstance(node, tuple) and len(node) == 2 and str(node[0]) in ("MAX_REPEAT", "MIN_REPEAT"):
+            low, high, inner = node[1]
+            again = high - low > 1
+            return (inside and again) or repeats(list(inner), inside or again)
+        if isinstance(node, list | tuple | _parser.SubPattern):
+            return any(repeats(part, inside) for part in node)
+        return False
+
+    assert not repeats(list(_parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE)), inside=False)

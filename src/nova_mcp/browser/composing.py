@@ -7,7 +7,7 @@ from typing import Final
 from nova_mcp.browser.commit_check import previewed
 from nova_mcp.browser.commit_points import CommitPoint
 from nova_mcp.browser.delta import Changes
-from nova_mcp.browser.lines import element_line, one_line, quoted
+from nova_mcp.browser.lines import element_line, one_line, plain_title, quoted
 from nova_mcp.browser.paging import more_by
 from nova_mcp.browser.perceive_report import (
     MAX_TITLE,
@@ -171,7 +171,7 @@ def head(view: View, mode: PerceiveMode, max_tokens: int) -> PerceiveReport:
         page_epoch=view.snapshot.epoch,
         page=scan.page,
         url=one_line(scan.page.url, MAX_URL),
-        title=scan.page.title[:MAX_TITLE],
+        title=plain_title(scan.page.title, MAX_TITLE),
         mode=mode,
         max_tokens=max_tokens,
         dialogs=layer_lines(scan.layers),

@@ -22,6 +22,7 @@ from nova_mcp.browser.download_rules import (
     refused_growth,
 )
 from nova_mcp.browser.host_window import DownloadSeen
+from nova_mcp.urls import cut_address
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +127,7 @@ class Downloads:
             arrival = waiting.claimed.popleft()
             arrival.guid = guid
         else:
-            arrival = _Arrival(DownloadSeen(clean_name(key[1]), key[0]), guid)
+            arrival = _Arrival(DownloadSeen(clean_name(key[1]), cut_address(key[0])), guid)
             waiting.begun.append(arrival)
         self._arrivals[guid] = arrival
         if (reason := refused_at_start(self._stock(arrival), self.limits)) is not None:
@@ -224,7 +225,7 @@ class Downloads:
     def claimed(self, sandbox_ref: str, url: str, suggested: str, content_type: str) -> DownloadSeen:
         """A tab's page has begun a download; what becomes of it shows in what is returned."""
         name = clean_name(suggested)
-        seen = DownloadSeen(name, url, mime_type=mime_type(content_type, name))
+        seen = DownloadSeen(name, cut_address(url), mime_type=mime_type(content_type, name))
         if self._remote:
             seen.state, seen.note = "not_saved", REMOTE_NOT_SAVED
             return seen

@@ -9,13 +9,14 @@ import anyio
 from playwright.async_api import Error, Page, Request, Response
 
 from nova_mcp.policy import Denied
-from nova_mcp.urls import page_origin
+from nova_mcp.urls import cut_address, page_origin
 
 OnDialog: TypeAlias = Literal["dismiss", "accept"]
 DialogAnswer: TypeAlias = Literal["accepted", "dismissed", "page_closed"]
 
 MAX_REQUESTS = 200
 MAX_DIALOG_CHARS = 200
+MAX_CONTENT_TYPE = 200
 # Methods that ask and change nothing on the other side.
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -192,10 +193,11 @@ class HostWindow:
         if len(self.requests) >= room:
             self.requests_dropped += 1
             return
+        url = cut_address(request.url)
         seen = RequestSeen(
             method=request.method,
-            url=request.url,
-            path=urlsplit(request.url).path,
+            url=url,
+            path=urlsplit(url).path,
             resource_type=request.resource_type,
             started_ms=anyio.current_time() * 1000,
             main_document=_is_main_document(request),
@@ -208,9 +210,9 @@ class HostWindow:
         if (seen := self._by_request.get(response.request)) is not None:
             seen.status = response.status
             if seen.resource_type == "document":
-                seen.content_type = response.headers.get("content-type", "")
+                seen.content_type = response.headers.get("content-type", "")[:MAX_CONTENT_TYPE]
             if seen.main_document:
-                self._on_status(Answered(response.url, response.status, redirects_of(response)))
+                self._on_status(Answered(cut_address(response.url), response.status, redirects_of(response)))
             self.note()
 
     def _on_failed(self, request: Request) -> None:
@@ -224,7 +226,7 @@ def redirects_of(response: Response | None) -> tuple[str, ...]:
     chain: list[str] = []
     request = None if response is None else response.request.redirected_from
     while request is not None:
-        chain.append(request.url)
+        chain.append(cut_address(request.url))
         request = request.redirected_from
     return tuple(reversed(chain))
 

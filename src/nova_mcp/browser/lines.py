@@ -10,6 +10,7 @@ from nova_mcp.browser.elements import selector_class
 from nova_mcp.browser.frame_ids import shown_id
 from nova_mcp.browser.seen import Found, SeenElement
 
+MAX_PAGE_TITLE: Final = 500
 MAX_NAME: Final = 60
 MAX_VALUE: Final = 30
 MAX_SELECTOR: Final = 80
@@ -60,8 +61,18 @@ def quoted(text: str, limit: int) -> str:
     return f'"{escape(shorten(text, limit))}"'
 
 
+def plain_title(text: str, limit: int = MAX_PAGE_TITLE) -> str:
+    """A page's title as one line of characters that are seen: breaks become spaces, format signs are left out."""
+    text = text[:limit]
+    if text.isprintable():
+        return text.strip()
+    shown = ("" if unicodedata.category(c) in ("Cf", "Cs", "Co", "Cn") else c for c in text)
+    return " ".join("".join(c if c.isprintable() else " " for c in shown if c).split())
+
+
 def one_line(text: str, limit: int) -> str:
     """Text shown without quotes, such as a selector or an address: breaks and controls become codes."""
+    text = text[: limit + 1]
     if text.isprintable():
         return shorten(text, limit)
     return shorten("".join(_code(c) if _is_unsafe(c) else c for c in text), limit)

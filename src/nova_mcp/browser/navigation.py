@@ -27,6 +27,7 @@ from nova_mcp.browser.settling import wait_settled
 from nova_mcp.browser.tab import BLANK, Tab
 from nova_mcp.errors import InvalidParams, PolicyDenied, Precondition, Unavailable
 from nova_mcp.policy import Allowed, Denied
+from nova_mcp.urls import cut_address
 
 Trigger = Callable[[float], Awaitable[Response | None]]
 
@@ -115,8 +116,9 @@ async def reload(
 
     async def again(timeout_ms: float) -> Response | None:
         # Loading a page that came from a form again would send the form again; it is fetched anew instead.
-        if tab.page.url != url or tab.guard.posted:
-            return await tab.page.goto(url, wait_until="commit", timeout=timeout_ms)
+        here = cut_address(tab.page.url) == url
+        if not here or tab.guard.posted:
+            return await tab.page.goto(tab.page.url if here else url, wait_until="commit", timeout=timeout_ms)
         if not hard:
             return await tab.page.reload(wait_until="commit", timeout=timeout_ms)
         async with tab.page.expect_navigation(wait_until="commit", timeout=timeout_ms) as coming:
@@ -145,7 +147,7 @@ async def _through_history(tab: Tab, step: int, options: LoadOptions) -> Navigat
             await tab.channel.send("Page.navigateToHistoryEntry", {"entryId": entry["id"]}, timeout_ms=int(timeout_ms))
         return await coming.value
 
-    return await Navigation(tab, str(entry["url"]), options).run(go)
+    return await Navigation(tab, cut_address(str(entry["url"])), options).run(go)
 
 
 class Navigation:
@@ -266,7 +268,7 @@ class Navigation:
             tab.http_status = status if ending.reason_code == "navigation.http_error" else None
         facts = Facts(
             net_error=None if ending.status == "partial" else missed.net_error,
-            redirects=tuple(tab.guard.hops_taken[:-1]),
+            redirects=tuple(map(cut_address, tab.guard.hops_taken[:-1])),
             http_status=status,
         )
         return await self._report(ending, window, facts)
@@ -282,7 +284,7 @@ class Navigation:
         await window.wait_for(lambda: self.tab.url == BLANK, BLANK_MS)
         self.tab.http_status = None
         ending = Ending("blocked", denied.reason_code, denied.message, denied.hint)
-        return await self._report(ending, window, Facts(redirects=tuple(self.tab.guard.hops_taken)))
+        return await self._report(ending, window, Facts(redirects=tuple(map(cut_address, self.tab.guard.hops_taken))))
 
     async def _report(self, ending: Ending, window: HostWindow, facts: Facts = NO_FACTS) -> NavigationReport:
         tab = self.tab

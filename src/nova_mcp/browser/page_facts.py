@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nova_mcp.browser.composing import layer_lines, shown_auth
+from nova_mcp.browser.lines import plain_title
 from nova_mcp.browser.perceive_report import MAX_TITLE
 from nova_mcp.browser.perception import active_line
 from nova_mcp.browser.seen import Answer, AuthSurface, SeenPage, answer, read_auth_surface, read_layers, read_page
@@ -38,10 +39,10 @@ async def page_facts(tab: "Tab") -> PageFacts:
 
     (told, active), moved = await on_one_document(tab, read)
     page = read_page(told)
-    tab.title = page.title
+    tab.title = plain_title(page.title)
     return PageFacts(
         page=page,
-        title=fit_tokens(page.title[:MAX_TITLE], 60),
+        title=fit_tokens(plain_title(page.title, MAX_TITLE), 60),
         active_element=active,
         dialogs=layer_lines(read_layers(told)),
         auth=shown_auth(read_auth_surface(told["auth"])),

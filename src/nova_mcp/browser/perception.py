@@ -23,7 +23,7 @@ from nova_mcp.browser.composing import (
 from nova_mcp.browser.delta import Changes, changes
 from nova_mcp.browser.form_analysis import ControlDetails, compose_forms, fields_of, read_details
 from nova_mcp.browser.held import Held
-from nova_mcp.browser.lines import element_line, one_line
+from nova_mcp.browser.lines import element_line, one_line, plain_title
 from nova_mcp.browser.locate import Locator, find
 from nova_mcp.browser.looking import LookRequest, look, selectors_for
 from nova_mcp.browser.perceive_report import (
@@ -101,7 +101,7 @@ async def perceive(tab: "Tab", request: PerceiveRequest, ports: Ports) -> Percei
     looked, moved = await on_one_document(tab, lambda: _look(tab, request, now_ms))
     snapshot = tab.perception.note(tab.target_id, looked.scan, tab.page_epoch, now_ms, looked.view)
     tab.rev = snapshot.rev
-    tab.title = looked.scan.page.title
+    tab.title = plain_title(looked.scan.page.title)
     tab.perceived_epoch = tab.page_epoch
     if request.scope is None:
         tab.blockers.note(tab.page_epoch, looked.scan.blockers)
@@ -224,7 +224,7 @@ async def _perceive_state(tab: "Tab", request: PerceiveRequest, resolved: tuple[
 
     (told, active), moved = await on_one_document(tab, glance)
     page, blockers = read_page(told), read_blockers(told)
-    tab.title = page.title
+    tab.title = plain_title(page.title)
     tab.blockers.note(tab.page_epoch, blockers)
     layers = [one for blocker in blockers for one in (blocker.element, *blocker.controls.values())]
     names = dict(
@@ -238,7 +238,7 @@ async def _perceive_state(tab: "Tab", request: PerceiveRequest, resolved: tuple[
         page_epoch=tab.page_epoch,
         page=page,
         url=one_line(page.url, MAX_URL),
-        title=page.title[:MAX_TITLE],
+        title=plain_title(page.title, MAX_TITLE),
         mode="state",
         max_tokens=min(request.max_tokens, STATE_TOKENS),
         dialogs=layer_lines(read_layers(told)),

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from nova_mcp.browser.lines import plain_title
 from nova_mcp.browser.locate import Locator, find
 from nova_mcp.browser.seen import SeenElement, answer
 from nova_mcp.browser.steady import on_one_document
@@ -208,7 +209,7 @@ def _report(
     )
     return ReadReport(
         url=url,
-        title=title,
+        title=plain_title(title),
         text=piece,
         chars=len(piece),
         total_chars=len(text),

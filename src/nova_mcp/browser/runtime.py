@@ -27,6 +27,7 @@ from nova_mcp.browser.kept_files import KeptFiles
 from nova_mcp.browser.leftovers import end_leftovers, write_note
 from nova_mcp.browser.page import load_bundle
 from nova_mcp.browser.remote import connect, node_lost, shown_endpoint
+from nova_mcp.browser.sandbox import MAX_SANDBOXES, MAX_TABS, Shares
 from nova_mcp.browser.sandboxes import Sandboxes, SandboxParts
 from nova_mcp.browser.switches import launch_args
 from nova_mcp.browser.target_journal import TargetJournal
@@ -119,7 +120,10 @@ class Browser:
 
     def _sandbox_parts(self) -> SandboxParts:
         settings, home = self._settings, self._home
-        parts = SandboxParts(settings.viewport, KeptFiles(home.data_dir), home.keep_first, self.downloads)
+        shares = Shares(settings.sandboxes_per_principal or MAX_SANDBOXES, settings.tabs_per_principal or MAX_TABS)
+        parts = SandboxParts(
+            settings.viewport, KeptFiles(home.data_dir), home.keep_first, self.downloads, shares=shares
+        )
         if not settings.filter_subresources:
             return parts
         # What a service worker fetches passes no filter.

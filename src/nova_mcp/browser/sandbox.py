@@ -12,6 +12,18 @@ from nova_mcp.browser.sandbox_traits import PLAIN, Traits
 from nova_mcp.errors import ClaimMismatch, InvalidParams, Precondition, Unavailable
 
 MAX_SANDBOXES = 100
+MAX_TABS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How many sandboxes and tabs one principal may have, so that no principal takes them all from the others."""
+
+    sandboxes: int = MAX_SANDBOXES
+    tabs: int = MAX_TABS
+
+
+WHOLE = Shares()
 
 
 def sandbox_letters(number: int) -> str:
@@ -89,10 +101,10 @@ def lost_browser() -> Unavailable:
     return Unavailable("tab.lost", "The browser ended while the call ran.", "Try again.", retry_after_ms=500)
 
 
-def limit_reached() -> Precondition:
+def limit_reached(limit: int = MAX_SANDBOXES, *, yours: bool = False) -> Precondition:
     return Precondition(
         "sandbox.limit_reached",
-        f"{MAX_SANDBOXES} sandboxes exist, which is the limit.",
+        f"{limit} sandboxes {'are yours' if yours else 'exist'}, which is the limit.",
         "Delete a sandbox that is no longer needed with nova.sandbox_delete.",
     )
 

@@ -16,9 +16,11 @@ from nova_mcp.browser.kept_files import KeptFiles
 from nova_mcp.browser.kept_state import KeptState
 from nova_mcp.browser.sandbox import (
     MAX_SANDBOXES,
+    WHOLE,
     Removed,
     Resting,
     Sandbox,
+    Shares,
     deleted_meanwhile,
     held_elsewhere,
     in_other_hands,
@@ -57,6 +59,7 @@ class SandboxParts:
     # Runs on each new context before it has a page.
     prepare: Callable[[BrowserContext], Awaitable[None]] = _unprepared
     service_workers: bool = True
+    shares: Shares = WHOLE
 
 
 class Sandboxes:
@@ -76,10 +79,15 @@ class Sandboxes:
         self._kept = parts.kept
         self._sandboxes: dict[str, Sandbox] = {}
         self._creating: dict[str, anyio.Lock] = {}
-        self._reserved = 0
+        # Principals whose sandboxes are on their way.
+        self._reserved: list[str] = []
 
     def __iter__(self) -> Iterator[Sandbox]:
         return iter(tuple(self._sandboxes.values()))
+
+    @property
+    def shares(self) -> Shares:
+        return self._parts.shares
 
     def get(self, principal: str, sandbox_id: str) -> Sandbox | None:
         """Only the principal's own; another's does not exist for the caller."""
@@ -134,7 +142,7 @@ class Sandboxes:
             keeper.state = replace(state, sandbox_id=sandbox.sandbox_id)
             await keeper.begin()
             return sandbox
-        self._require_room()
+        self._require_room(owner[0])
         sandbox = Sandbox(state.sandbox_id, state.sandbox_ref, owner[0], state.created_at_ms, state.traits, state.first)
         sandbox.keeper = keeper
         now = self._ports.clock.now_ms()
@@ -196,7 +204,7 @@ class Sandboxes:
         await self.first(owner)
         if not persist:
             return await self.create(owner, traits)
-        await self._require_disk_room()
+        await self._require_disk_room(owner[0])
         ref, now = self._ports.ids.token(16), self._ports.clock.now_ms()
         state = KeptState(ref, principal=owner[0], created_at_ms=now, first=False, traits=traits)
         hold = await anyio.to_thread.run_sync(self._kept.hold_new, ref)
@@ -208,20 +216,25 @@ class Sandboxes:
                 await keeper.forget()
             raise
 
-    async def _require_disk_room(self) -> None:
+    async def _require_disk_room(self, principal: str) -> None:
         """Those that rest on the disk count too: nobody else would ever tidy them up."""
         if await anyio.to_thread.run_sync(self._kept.count) >= MAX_SANDBOXES:
             raise limit_reached()
+        if len(await anyio.to_thread.run_sync(self._kept.look, principal)) >= self.shares.sandboxes:
+            raise limit_reached(self.shares.sandboxes, yours=True)
 
-    def _require_room(self) -> None:
-        if len(self._sandboxes) + self._reserved >= MAX_SANDBOXES:
+    def _require_room(self, principal: str) -> None:
+        taken = [sandbox.principal for sandbox in self._sandboxes.values()] + self._reserved
+        if len(taken) >= MAX_SANDBOXES:
             raise limit_reached()
+        if taken.count(principal) >= self.shares.sandboxes:
+            raise limit_reached(self.shares.sandboxes, yours=True)
 
     async def create(
         self, owner: Owner, traits: Traits = PLAIN, *, keeper: Keeper | None = None, first: bool = False
     ) -> Sandbox:
-        self._require_room()
-        self._reserved += 1
+        self._require_room(owner[0])
+        self._reserved.append(owner[0])
         try:
             sandbox_id = sandbox_letters(await self._journal.next_number("sandbox"))
             now = self._ports.clock.now_ms()
@@ -229,7 +242,7 @@ class Sandboxes:
             sandbox = Sandbox(sandbox_id, ref, owner[0], now, traits, first, keeper=keeper)
             await self._journal.opened(TargetOpened("sandbox", sandbox_id, sandbox_id, *owner, "", now))
         finally:
-            self._reserved -= 1
+            self._reserved.remove(owner[0])
         self._sandboxes[sandbox_id] = sandbox
         return sandbox
 

@@ -15,6 +15,7 @@ from nova_mcp.browser.channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.tab import Tab
 from nova_mcp.errors import NotFound, Unavailable
 from nova_mcp.observation.model import Json
+from nova_mcp.urls import MAX_PAGE_ADDRESS
 
 ImageFormat = Literal["jpeg", "png"]
 
@@ -27,6 +28,7 @@ KEEP_BYTES = 500_000_000
 RECEIPT_FOLDER = "receipts"
 RECEIPT_KEEP_MS = 30 * KEEP_MS
 CAPTURE_MS = 10_000
+_ADDRESS = f"location.href.slice(0,{MAX_PAGE_ADDRESS})"
 
 # Which secrets may be looked for in a frame, by the address of the page and of the frame.
 SecretsAt = Callable[[str, str], Sequence[str]]
@@ -217,7 +219,7 @@ async def _cover(tab: Tab, secrets_at: SecretsAt) -> dict[str, int]:
         try:
             secrets: Sequence[str] = ()
             if expected:
-                url = await tab.channel.evaluate("location.href", frame_id=frame_id)
+                url = await tab.channel.evaluate(_ADDRESS, frame_id=frame_id)
                 secrets = secrets_at(tab.url, url if isinstance(url, str) else "")
             count = await tab.channel.ask("cover", {"secrets": list(secrets)}, frame_id=frame_id)
         except (DocumentChanged, NotFound, PageScriptError):

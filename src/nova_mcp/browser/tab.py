@@ -24,6 +24,7 @@ from nova_mcp.browser.host_window import (
     NavigationSeen,
     OnDialog,
 )
+from nova_mcp.browser.lines import MAX_PAGE_TITLE, plain_title
 from nova_mcp.browser.locks import ReadWriteLock
 from nova_mcp.browser.page_life import LifeSigns
 from nova_mcp.browser.perception import Perception
@@ -32,13 +33,17 @@ from nova_mcp.clock import Clock
 from nova_mcp.errors import NovaError
 from nova_mcp.observation.model import Owner
 from nova_mcp.policy import Denied
-from nova_mcp.urls import page_host
+from nova_mcp.urls import cut_address, page_host
 
 TabState: TypeAlias = Literal["ready", "loading", "crashed", "lost", "stalled"]
 
 BLANK = "about:blank"
 # An image named "title" shadows `document.title` in every world.
-_TITLE = "Object.getOwnPropertyDescriptor(Document.prototype,'title').get.call(document)"
+# Cut where it stands: a title may have millions of characters.
+_TITLE = (
+    "Object.getOwnPropertyDescriptor(Document.prototype,'title').get.call(document)"
+    f".slice(0,{MAX_PAGE_TITLE}).toWellFormed()"
+)
 _STATUS = "performance.getEntriesByType('navigation')[0]?.responseStatus"
 # Where nothing was answered, as from a script, the browser says 0.
 FIRST_STATUS = 100
@@ -224,7 +229,7 @@ class Tab:
             title = await self.channel.evaluate(_TITLE, timeout_ms=TITLE_MS)
         except (NovaError, DocumentChanged, PageScriptError):
             return self.title
-        self.title = str(title or "")
+        self.title = plain_title(str(title or ""))
         return self.title
 
     async def read_status(self) -> None:
@@ -280,7 +285,7 @@ class Tab:
             self.title = ""
             answered, self._coming = self._coming, None
             # A download or an empty answer brings no document: what was heard of it is not about the next one.
-            if answered is not None and urldefrag(answered.url).url != urldefrag(url).url:
+            if answered is not None and urldefrag(answered.url).url != urldefrag(cut_address(url)).url:
                 answered = None
             self.http_status = None if answered is None else answered.status
             self.redirects = () if answered is None else answered.redirects
@@ -310,15 +315,16 @@ class Tab:
     def _on_navigated(self, frame: Frame) -> None:
         if frame.parent_frame is not None or frame.page is not self.page or frame.url.startswith("chrome-error:"):
             return
+        url = cut_address(frame.url)
         same_document = self.channel.document == self._seen_document and self._seen_page is frame.page
         self._seen_document, self._seen_page = self.channel.document, frame.page
-        if not same_document and frame.url != self.url:
+        if not same_document and url != self.url:
             self.came_from = self.url
-        if frame.url != self.url:
+        if url != self.url:
             self.signs.left()
-        self.url = frame.url
-        self._host.committed(self, frame.url)
-        seen = NavigationSeen(frame.url, same_document, self._clock.monotonic_ms())
+        self.url = url
+        self._host.committed(self, url)
+        seen = NavigationSeen(url, same_document, self._clock.monotonic_ms())
         for window in self._windows:
             window.navigations.append(seen)
             window.note()
@@ -384,7 +390,9 @@ class Tab:
 
     def _on_download(self, download: Download) -> None:
         url = download.url
-        types = [r.content_type for window in self._windows for r in window.requests if r.url == url and r.content_type]
+        known = cut_address(url)
+        requests = [request for window in self._windows for request in window.requests if request.url == known]
+        types = [request.content_type for request in requests if request.content_type]
         seen = self._host.download_began(self, url, download.suggested_filename, types[-1] if types else "")
         self.downloads.append(seen)
         for window in self._windows:

@@ -72,7 +72,8 @@ def unknown_tab(target_id: str, last_seen: dict[str, Json]) -> InvalidParams:
     )
 
 
-def too_many_tabs(limit: int) -> Precondition:
+def too_many_tabs(limit: int, *, yours: bool = False) -> Precondition:
+    whose = f"{limit} tabs of yours" if yours else f"{limit} tabs"
     return Precondition(
-        "tab.limit_reached", f"{limit} tabs are open, which is the limit.", "Close tabs with nova.tab_close."
+        "tab.limit_reached", f"{whose} are open, which is the limit.", "Close tabs with nova.tab_close."
     )

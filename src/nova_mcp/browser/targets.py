@@ -16,7 +16,7 @@ from nova_mcp.browser.host_window import DownloadSeen
 from nova_mcp.browser.page_closing import close_page
 from nova_mcp.browser.page_parts import PageParts, answers, closed_unless_kept
 from nova_mcp.browser.perception import Perception
-from nova_mcp.browser.sandbox import Sandbox, deleted_meanwhile
+from nova_mcp.browser.sandbox import MAX_TABS, Sandbox, deleted_meanwhile
 from nova_mcp.browser.sandboxes import Sandboxes
 from nova_mcp.browser.snapshots import SnapshotShelf
 from nova_mcp.browser.tab import BLANK, POPUPS_KEPT, Tab
@@ -35,14 +35,13 @@ from nova_mcp.errors import InvalidParams, NovaError, Precondition, Unavailable
 from nova_mcp.hosts import under
 from nova_mcp.observation.model import Caller, Json, Owner
 from nova_mcp.observation.sights import PageLife
-from nova_mcp.urls import page_host
+from nova_mcp.urls import cut_address, page_host
 
 __all__ = ["ACTIVE", "SANDBOX_ID", "PageParts", "Tab", "TabQuery", "Targets"]
 
 log = logging.getLogger(__name__)
 
 ACTIVE = "active"
-MAX_TABS = 200
 MAX_TABS_PER_SANDBOX = 50
 BORN_AT_ONCE = 8
 STORM_RELOAD_MS = 4000
@@ -68,6 +67,7 @@ class Seat:
 
     sandbox_id: str
     opener: str | None = None
+    principal: str = ""
 
 
 class Targets:
@@ -216,7 +216,7 @@ class Targets:
         """A new empty tab with an implicit lease; in the caller's current sandbox unless one is named."""
         sandbox = await self._sandbox_for(caller, sandbox_id)
         self.claims.require_free(caller.owner, sandbox.sandbox_id)
-        seat = self._reserve(sandbox.sandbox_id)
+        seat = self._reserve(sandbox.sandbox_id, caller.principal)
         try:
             # Fifty pages born at once would each look stalled to the host that waits for them.
             async with self._births:
@@ -243,13 +243,17 @@ class Targets:
             return self.sandboxes.by_id(current.sandbox_id)
         return await self.sandboxes.first(caller.owner)
 
-    def _reserve(self, sandbox_id: str, opener: str | None = None) -> Seat:
+    def _reserve(self, sandbox_id: str, principal: str, opener: str | None = None) -> Seat:
         taken = [tab.sandbox_id for tab in self._tabs.values()] + [seat.sandbox_id for seat in self._seats]
         if taken.count(sandbox_id) >= MAX_TABS_PER_SANDBOX:
             raise too_many_tabs(MAX_TABS_PER_SANDBOX)
         if len(taken) >= MAX_TABS:
             raise too_many_tabs(MAX_TABS)
-        seat = Seat(sandbox_id, opener)
+        share = self.sandboxes.shares.tabs
+        owners = [tab.principal for tab in self._tabs.values()] + [seat.principal for seat in self._seats]
+        if owners.count(principal) >= share:
+            raise too_many_tabs(share, yours=True)
+        seat = Seat(sandbox_id, opener, principal)
         self._seats.add(seat)
         return seat
 
@@ -270,7 +274,7 @@ class Targets:
         except BaseException:
             tab.leave_kin()
             raise
-        tab.url = page.url or BLANK
+        tab.url = cut_address(page.url) or BLANK
         self._tabs[tab.target_id] = tab
         # From here on the tab itself is counted, never both.
         self._seats.discard(seat)
@@ -343,7 +347,7 @@ class Targets:
             await close_page(page)
             return None
         try:
-            seat = self._reserve(opener.sandbox_id, opener.target_id)
+            seat = self._reserve(opener.sandbox_id, opener.principal, opener.target_id)
         except Precondition:
             await close_page(page)
             return None

@@ -26,7 +26,7 @@ from nova_mcp.dashboard import (
 )
 from nova_mcp.dashboard.desk import Desk, Fragments, Handler, Leave, Outcome, Place, View, Visit, missing
 from nova_mcp.dashboard.doors import Guarded, cookie_name, from_here, ours, read_form
-from nova_mcp.dashboard.home import ROOT, Home
+from nova_mcp.dashboard.home import ROOT, Home, admit_connection
 from nova_mcp.dashboard.rendering import STATIC, Renderer
 from nova_mcp.dashboard.sessions import Session
 from nova_mcp.dashboard.signing import SignIn, theme_of
@@ -102,6 +102,7 @@ class _Front:
             session = self._desk.sessions.find(request.cookies.get(cookie_name(request)))
             if session is None:
                 return await self._stranger(request)
+            admit_connection(request.scope, session.principal)
             handler = ways["GET" if request.method == "HEAD" else request.method]
             visit = await self._visit(request, session)
             try:

@@ -1,8 +1,8 @@
 """What the dashboard is built from; light enough to be made by a server whose dashboard nobody opens."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from nova_mcp.clock import Ports
 from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 
 # Below this address everything lies that the dashboard serves.
 ROOT: Final = "/dashboard"
+# Where a request finds what admits its connection: until then it counts as a stranger's, whose time is short.
+ADMIT_KEY: Final = "nova.admit"
+
+
+def admit_connection(scope: Mapping[str, Any], principal: str) -> bool:
+    """Count the connection of a request for a principal; False when that one has too many."""
+    admit: Callable[[str], bool] | None = scope.get(ADMIT_KEY)
+    return admit is None or admit(principal)
 
 
 class Program(Protocol):

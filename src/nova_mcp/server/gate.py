@@ -12,12 +12,13 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from nova_mcp.dashboard.home import admit_connection
 from nova_mcp.errors import BudgetExhausted
 from nova_mcp.observation.model import Json
 from nova_mcp.server.auth import Credentials, bearer, verify
 from nova_mcp.server.backend import Health
 from nova_mcp.server.framing import MAX_LINE_BYTES, Rejected, decode, recover_id
-from nova_mcp.server.limits import Limits
+from nova_mcp.server.limits import BUSY_RETRY_MS, Limits
 from nova_mcp.server.origins import host_allowed, is_loopback, origin_allowed
 from nova_mcp.server.pages import is_page
 
@@ -28,6 +29,7 @@ HEALTH_PATH = "/health"
 PRINCIPAL_KEY = "nova.principal"
 BLOCKED = -32001
 UNAVAILABLE = -32002
+BUDGET = -32029
 _UNLIMITED = frozenset({"notifications/cancelled", "ping"})
 _HEAD_BYTES = 64 * 1024
 _TAIL_BYTES = 512
@@ -97,7 +99,7 @@ class Gate:
             await JSONResponse(asdict(self._health()))(scope, receive, send)
             return
         if not isinstance(verdict, Turned):
-            verdict = self._where(scope) or verdict
+            verdict = self._connected(scope, verdict) or self._where(scope) or verdict
         admitted = verdict if isinstance(verdict, Turned) else await self._admit(verdict, scope, receive)
         if isinstance(admitted, Turned):
             log.info("turned away %s %s: %s", scope["method"], scope["path"], admitted.reason_code)
@@ -135,6 +137,14 @@ class Gate:
             return ""
         principal = verify(bearer(headers.get("authorization")), self._door.credentials.tokens)
         return principal or unauthorized(self._door, scope.get("client"))
+
+    def _connected(self, scope: Scope, principal: str) -> Turned | None:
+        """A connection that showed a token is no stranger's any more, as long as its principal has not too many."""
+        if admit_connection(scope, principal):
+            return None
+        told = "This principal has too many open connections. Nothing ran. Close some of them, then call again."
+        again = {"Retry-After": "1", "Connection": "close"}
+        return Turned(429, "rate.limited", told, BUDGET, headers=again, retry_after_ms=BUSY_RETRY_MS)
 
     def _where(self, scope: Scope) -> Turned | None:
         if scope["path"].rstrip("/") != MCP_PATH:

@@ -5,6 +5,8 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
 
 import anyio
 import uvicorn
@@ -14,6 +16,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from nova_mcp.clock import Ports, system_ports
 from nova_mcp.dashboard.home import Home, Keys
 from nova_mcp.server.auth import load_credentials, verify
+from nova_mcp.server.connections import ACCEPTED_AT_ONCE, Connections, LimitedProtocol, connection_limits
 from nova_mcp.server.gate import MCP_PATH, PRINCIPAL_KEY, Door, Gate
 from nova_mcp.server.inflight import Inflight
 from nova_mcp.server.lifetime import Ending, watch_signals
@@ -31,6 +34,10 @@ log = logging.getLogger(__name__)
 DRAIN_S = 5.0
 LAST_ANSWERS_S = 1.0
 CONNECTIONS_S = 3
+QUEUED_CONNECTIONS = 2048
+# Half of what a server holds, so that no principal takes the other ones' places.
+SANDBOXES_PER_PRINCIPAL = 50
+TABS_PER_PRINCIPAL = 100
 
 
 class CannotListen(Exception):
@@ -84,7 +91,11 @@ def served_settings(settings: Settings, port: int) -> Settings:
     """What holds once the port is known: the browser must not open our own address, and logins are not kept unasked."""
     http = settings.http.model_copy(update={"port": port})
     ephemeral = True if settings.browser.ephemeral is None else settings.browser.ephemeral
-    browser = settings.browser.model_copy(update={"ephemeral": ephemeral})
+    shares = {
+        "sandboxes_per_principal": settings.browser.sandboxes_per_principal or SANDBOXES_PER_PRINCIPAL,
+        "tabs_per_principal": settings.browser.tabs_per_principal or TABS_PER_PRINCIPAL,
+    }
+    browser = settings.browser.model_copy(update={"ephemeral": ephemeral, **shares})
     return settings.model_copy(update={"http": http, "browser": browser})
 
 
@@ -131,13 +142,19 @@ class _WebServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listener in sockets or ():
+            # Starting has set the system's queue to what is accepted at once; a crowd has to fit into it.
+            listener.listen(QUEUED_CONNECTIONS)
         self.ready.set()
 
 
 def _web_server(gate: Gate, settings: Settings) -> _WebServer:
+    table: Connections[LimitedProtocol] = Connections(connection_limits(settings.http))
     return _WebServer(
         uvicorn.Config(
             gate,
+            http=cast(Any, partial(LimitedProtocol, table=table, settings=settings.http)),
+            backlog=ACCEPTED_AT_ONCE,
             host=settings.http.host,
             log_config=None,
             log_level=settings.log_level,
@@ -164,7 +181,7 @@ def endpoint_of(host: str, port: int) -> str:
 def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=QUEUED_CONNECTIONS)
     except OSError as error:
         raise CannotListen(f"can't listen on {host}:{port}: {error.strerror or error}") from error
 

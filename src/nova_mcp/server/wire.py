@@ -6,6 +6,7 @@ import os
 import queue
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -36,6 +37,57 @@ log = logging.getLogger(__name__)
 
 Inbound = SessionMessage | Exception
 CHUNK_BYTES = 64 * 1024
+# Requests that were read and have no answer yet. Beyond either number nothing more is read, so a client that sends
+# without end, or does not read, waits at its own end of the pipe instead of filling this process.
+MOST_UNANSWERED = 256
+MOST_UNANSWERED_BYTES = 64 * 1024 * 1024
+# A request that will never be answered must not close the pipe for good.
+ROOM_WAIT_S = 30.0
+
+
+class Unanswered:
+    """The requests that were read and have no answer on the wire yet; ids may repeat."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str | int, deque[int]] = {}
+        self._changed = anyio.Event()
+        self.count = 0
+        self.bytes = 0
+
+    def add(self, request_id: str | int, size: int) -> None:
+        self._sizes.setdefault(request_id, deque()).append(size)
+        self.count += 1
+        self.bytes += size
+
+    def settle(self, request_id: str | int) -> None:
+        """One request of that id needs no answer any more."""
+        sizes = self._sizes.get(request_id)
+        if sizes is None:
+            return
+        self.count -= 1
+        self.bytes -= sizes.popleft()
+        if not sizes:
+            del self._sizes[request_id]
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    def has_room(self, size: int) -> bool:
+        """Whether another request may be read; one alone may be of any size."""
+        return not self.count or (self.count < MOST_UNANSWERED and self.bytes + size <= MOST_UNANSWERED_BYTES)
+
+    async def room(self, size: int) -> None:
+        """Return once another request may be read, or none was answered for too long."""
+        while not self.has_room(size):
+            changed = self._changed
+            with anyio.move_on_after(ROOM_WAIT_S):
+                await changed.wait()
+            if not changed.is_set():
+                log.warning("%d requests have no answer yet; reading on all the same", self.count)
+                return
+
+    async def none_left(self) -> None:
+        while self.count:
+            await self._changed.wait()
 
 
 class Wire:
@@ -53,8 +105,7 @@ class Wire:
         self._on_written = on_written
         self._on_broken = on_broken
         self._lines: queue.SimpleQueue[tuple[bytes, Callable[[OSError | None], None]]] = queue.SimpleQueue()
-        self._unanswered: set[str | int] = set()
-        self._quiet = anyio.Event()
+        self._unanswered = Unanswered()
 
     async def run(self, server: Server[Any]) -> None:
         """Serve until the input ends."""
@@ -82,9 +133,7 @@ class Wire:
     async def answered(self, grace_s: float) -> None:
         """Wait until every request that was read has its answer on the wire."""
         with anyio.move_on_after(grace_s):
-            while self._unanswered:
-                self._quiet = anyio.Event()
-                await self._quiet.wait()
+            await self._unanswered.none_left()
 
     async def _take(
         self,
@@ -101,20 +150,20 @@ class Wire:
                 error = ErrorData(code=message.code, message=message.message, data={"reasonCode": message.reason_code})
                 await outbound.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.request_id, error=error)))
             else:
-                self._expect(message)
+                await self._expect(message, len(item))
                 await inbound.send(SessionMessage(message))
 
-    def _expect(self, message: JSONRPCMessage) -> None:
+    async def _expect(self, message: JSONRPCMessage, size: int) -> None:
         if isinstance(message, JSONRPCRequest):
-            self._unanswered.add(message.id)
+            await self._unanswered.room(size)
+            self._unanswered.add(message.id, size)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             # A cancelled request gets no answer.
             self._settle((message.params or {}).get("requestId"))
 
     def _settle(self, request_id: object) -> None:
         if isinstance(request_id, str | int):
-            self._unanswered.discard(request_id)
-            self._quiet.set()
+            self._unanswered.settle(request_id)
 
     async def _write_all(self, outbound: MemoryObjectReceiveStream[SessionMessage]) -> None:
         token = anyio.lowlevel.current_token()

@@ -7,6 +7,8 @@ from pydantic import Field
 
 from nova_mcp.browser import navigation
 from nova_mcp.browser.claims import DEFAULT_TTL_MS, MAX_TTL_MS, MIN_TTL_MS, Place, Wish
+from nova_mcp.browser.host_window import MAX_DIALOG_CHARS
+from nova_mcp.browser.lines import one_line, quoted
 from nova_mcp.browser.navigation_report import LoadOptions, LoadState, NavigationReport
 from nova_mcp.browser.tab import Tab
 from nova_mcp.errors import FAMILIES, NovaError, Precondition, Stopped
@@ -22,6 +24,7 @@ from nova_mcp.verification.outcome import Dispatch, Outcome, judge_outcome
 from nova_mcp.verification.outcome import EffectSeen as Effect
 
 SHOWN_URL = 300
+SHOWN_TITLE = 120
 COMPACT_REDIRECTS = 2
 
 
@@ -61,11 +64,15 @@ class NavigateResult(ActResult):
 
     def text(self) -> str:
         status = f" {self.http_status}" if self.http_status is not None else ""
-        head = f'{self.target_id}{status} {self.url[:SHOWN_URL]} "{self.title[:120]}" · {self.load_state}'
+        where = one_line(self.url, SHOWN_URL)
+        head = f"{self.target_id}{status} {where} {quoted(self.title, SHOWN_TITLE)} · {self.load_state}"
         notes = [" ".join(filter(None, (f"{self.reason_code}:", self.message, self.hint)))] if self.reason_code else []
         if self.redirects:
-            notes.append(f"redirected from {self.redirects[0][:SHOWN_URL]}")
-        notes += [f"{dialog.type} dialog {dialog.answer}: {dialog.message!r}" for dialog in self.dialogs]
+            notes.append(f"redirected from {one_line(self.redirects[0], SHOWN_URL)}")
+        notes += [
+            f"{dialog.type} dialog {dialog.answer}: {quoted(dialog.message, MAX_DIALOG_CHARS)}"
+            for dialog in self.dialogs
+        ]
         notes += [f"new tab {tab_id}" for tab_id in self.new_tab_ids]
         if self.domain_notes_available is not None:
             notes.append(self.domain_notes_available.line())

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from nova_mcp.browser.held import Held
 from nova_mcp.browser.knowledge_look import SignalsSeen
-from nova_mcp.browser.lines import one_line
+from nova_mcp.browser.lines import one_line, quoted
 from nova_mcp.browser.page_facts import PageFacts, page_facts
-from nova_mcp.browser.perceive_report import MAX_URL, PerceiveMode, PerceiveReport
+from nova_mcp.browser.perceive_report import MAX_TITLE, MAX_URL, PerceiveMode, PerceiveReport
 from nova_mcp.browser.perception import PerceiveRequest
 from nova_mcp.browser.perception import perceive as look
 from nova_mcp.browser.tab import Tab
@@ -244,7 +244,7 @@ class PageInfoResult(PageResult):
 
     def text(self) -> str:
         """The page's own line first; focus and dialogs as far as the budget goes."""
-        where = f"{self.target_id} {fit_tokens(self.url, 60)} {fit_tokens(self.title, 30)}"
+        where = f"{self.target_id} {fit_tokens(self.url, 60)} {quoted(fit_tokens(self.title, 30), MAX_TITLE)}"
         facts = (
             f"{self.ready_state}, tab {self.state}",
             f"http {self.http_status or '-'}",

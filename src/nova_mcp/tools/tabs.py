@@ -6,6 +6,7 @@ from pydantic import Field
 
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claims import AgentRole, Place, is_live
+from nova_mcp.browser.lines import one_line, quoted
 from nova_mcp.browser.tab import Tab
 from nova_mcp.browser.targets import TabQuery
 from nova_mcp.errors import InvalidParams, Status
@@ -58,8 +59,8 @@ class TabsResult(Result):
         if not self.tabs:
             return "no tabs; open one with nova.navigate or nova.tab_new"
         rows = [
-            f"{'*' if tab.is_active else '-'} {tab.target_id} [{tab.sandbox_id}] {tab.state} {tab.url[:200]} "
-            f'"{tab.title[:80]}"' + (f" held by {tab.claim.owner_agent_id}" if tab.claim else "")
+            f"{'*' if tab.is_active else '-'} {tab.target_id} [{tab.sandbox_id}] {tab.state} {one_line(tab.url, 200)} "
+            f"{quoted(tab.title, 80)}" + (f" held by {tab.claim.owner_agent_id}" if tab.claim else "")
             for tab in self.tabs
         ]
         return "\n".join(rows)

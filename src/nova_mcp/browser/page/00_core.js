@@ -126,6 +126,11 @@ const squash = (text) => drawn(text.toWellFormed()).replace(/\s+/gu, " ").trim()
 
 const cut = (text, limit) => (text.length <= limit ? text.toWellFormed() : `${text.slice(0, limit - 1).toWellFormed()}…`);
 
+// A title or an address may have millions of characters: the rest is dropped before anything is done with it.
+const MOST_ADDRESS = 8192;
+const pageTitle = (limit) => cut(squash(documentTitle(DOC).slice(0, 4 * limit)), limit);
+const pageAddress = () => WIN.location.href.slice(0, MOST_ADDRESS).toWellFormed();
+
 // Numbers stand for nodes between questions; they mean nothing outside this document.
 const numbers = new WeakMap();
 const nodes = new Map();
@@ -142,6 +147,25 @@ const numberOf = (el) => {
 };
 const nodeOf = (number) => nodes.get(number)?.deref() ?? null;
 
+// The last line of defence against strings that a question forgot to cut; nothing longer leaves the page, except where
+// a text was asked for, or a whole answer is sent as one text.
+const MOST_STRING = 20000;
+const LONG_ANSWERS = new Set([
+  "read", "search", "searchRuns", "searchHits", "summary", "tables", "knowledgeLook", "knowledgeElements", "coverageScan",
+]);
+const isPlain = (value) => Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
+const bounded = (value, depth = 0) => {
+  if (typeof value === "string") return value.length > MOST_STRING ? cut(value, MOST_STRING) : value;
+  if (value === null || typeof value !== "object" || depth > 12 || !isPlain(value)) return value;
+  for (const key in value) {
+    const item = value[key];
+    if (typeof item === "number") continue;
+    const kept = bounded(item, depth + 1);
+    if (kept !== item) value[key] = kept;
+  }
+  return value;
+};
+
 const questions = Object.create(null);
 let lastAsked = 0;
 const asked = [];
@@ -150,7 +174,9 @@ const ask = (question, args) => {
   if (!answer) throw new Error(`unknown question ${question}`);
   lastAsked = now();
   for (const hook of asked) hook();
-  return answer(args ?? {});
+  const told = answer(args ?? {});
+  if (LONG_ANSWERS.has(question)) return told;
+  return told instanceof Promise ? told.then((value) => bounded(value)) : bounded(told);
 };
 
 // A question about an element that only the host can point at: the one that holds a frame.

@@ -232,10 +232,11 @@ const isInvalid = (el) => {
   return (told !== "" && told !== "false") || matches(el, ":user-invalid");
 };
 
+const MOST_TAG = 80;
 const identityOf = (el, places, role = roleOf(el)) => {
   const testid = testidOf(el);
   return {
-    tag: tagOf(el), role, name: nameOf(el, role), type: typeOf(el), id: cut(attr(el, "id") ?? "", 120),
+    tag: tagOf(el).slice(0, MOST_TAG), role, name: nameOf(el, role), type: typeOf(el), id: cut(attr(el, "id") ?? "", 120),
     testid: testid ? cut(testid[1], 120) : "", nameAttr: cut(attr(el, "name") ?? "", 120), href: cut(hrefPath(el), 300),
     row: places.rowKey(el),
   };
@@ -277,7 +278,7 @@ const fieldFacts = (el) => {
   const role = roleOf(el);
   return {
     tag: tagOf(el), type: typeOf(el), name: cut(attr(el, "name") ?? "", 80), label: cut(nameOf(el, role), 80),
-    autocomplete: (attr(el, "autocomplete") ?? "").toLowerCase(),
+    autocomplete: cut((attr(el, "autocomplete") ?? "").slice(0, 200).toLowerCase(), 200),
   };
 };
 
@@ -302,7 +303,7 @@ const formFacts = (form) => {
   }
   const search = closest(form, (node) => roleOf(node) === "search") !== null;
   return {
-    n: numberOf(form), isForm, search, method: isForm ? (attr(form, "method") ?? "").toLowerCase() : "",
+    n: numberOf(form), isForm, search, method: isForm ? (attr(form, "method") ?? "").slice(0, 40).toLowerCase() : "",
     action: isForm ? cut(attr(form, "action") ?? "", 300) : "", enterPosts: first !== null && postsAnyway(first), name: cut(attr(form, "aria-label") ?? attr(form, "name") ?? "", 80), fields,
   };
 };

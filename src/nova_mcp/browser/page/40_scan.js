@@ -95,7 +95,7 @@ const pageFacts = () => {
   const root = documentElement(DOC);
   const height = root === null ? 0 : scrollHeightOf(root);
   return {
-    status: documentStatus(), url: WIN.location.href, origin: WIN.location.origin, title: cut(squash(documentTitle(DOC)), 200),
+    status: documentStatus(), url: pageAddress(), origin: WIN.location.origin, title: pageTitle(200),
     readyState: readyState(DOC), lang: root === null ? "" : cut(attr(root, "lang") ?? "", 20), theme: themeOf(root),
     viewport: [WIN.innerWidth, WIN.innerHeight],
     scroll: { above: Math.round(WIN.scrollY), below: Math.max(0, Math.round(height - WIN.scrollY - WIN.innerHeight)) },

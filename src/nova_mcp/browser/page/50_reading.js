@@ -374,7 +374,7 @@ const letters = (text) => text.replace(/\s+/g, "").length;
 questions.read = ({ scope = "auto", node = null, includeHidden = false, counted = false }) => {
   // `letters` is the page's own text, without the marks that are added to it.
   const budget = { ...newBudget(), counts: counted };
-  const page = { url: WIN.location.href, title: cut(squash(documentTitle(DOC)), 200), status: documentStatus() };
+  const page = { url: pageAddress(), title: pageTitle(200), status: documentStatus() };
   const told = (text, scopeUsed) => ({ ...page, text, scopeUsed, scanTruncated: budget.truncated, letters: budget.letters });
   if (node !== null) {
     const el = nodeOf(node);

@@ -259,7 +259,7 @@ class Hits {
   }
 
   told(more = {}) {
-    return { inline: true, url: WIN.location.href, count: this.count, matches: this.matches, scanTruncated: this.budget.truncated, ...more };
+    return { inline: true, url: pageAddress(), count: this.count, matches: this.matches, scanTruncated: this.budget.truncated, ...more };
   }
 }
 

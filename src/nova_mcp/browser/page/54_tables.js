@@ -194,6 +194,6 @@ questions.tables = (want) => {
   const shown = place.shown === false ? [] : found.filter(seen);
   const room = { chars: want.chars, budget: newBudget(), known };
   const tables = shown.slice(0, want.maxTables).map((el, index) => ({ index, element: factsOf(el, places), ...readTable(el, want, room) }));
-  const told = { inline: true, url: WIN.location.href, tableCount: shown.length, tables, scanTruncated: room.budget.truncated };
+  const told = { inline: true, url: pageAddress(), tableCount: shown.length, tables, scanTruncated: room.budget.truncated };
   return JSON.stringify({ ...told, chars: room.chars });
 };

@@ -67,7 +67,7 @@ questions.waitFor = async (want) => {
     [text, last] = [own, now()];
     const done = stand.met && forMs >= want.stableMs;
     const left = end - now();
-    if (done || left <= 0) return { ...waitedFor(stand, { text, forMs }, makePlaces()), done, url: WIN.location.href };
+    if (done || left <= 0) return { ...waitedFor(stand, { text, forMs }, makePlaces()), done, url: pageAddress() };
     // A look that takes long is taken less often, so that waiting does not slow the page down.
     const pause_ = Math.max(LOOK_AT_MOST_EVERY, 4 * (now() - began));
     const due = stand.met ? Math.min(LOOK_EVERY, want.stableMs - forMs) : LOOK_EVERY;

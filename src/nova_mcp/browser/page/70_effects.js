@@ -92,7 +92,7 @@ const startTracking = (el) => {
   const run = {
     target: acting, scopes: [place.landmark ?? documentBody(DOC) ?? documentElement(DOC), ...controlled].filter(Boolean),
     followed: [...new Set([el, acting, ...controlled])], states: new Map(), focus: deepActive(), focusMoved: false,
-    name: squash(textContentOf(acting)).slice(0, 300), url: WIN.location.href, channels: new Set(), newText: [], alerts: [],
+    name: squash(textContentOf(acting)).slice(0, 300), url: pageAddress(), channels: new Set(), newText: [], alerts: [],
     lastStrong: null, observer: null, mutations: 0, cleared: false,
   };
   for (const node of run.followed) run.states.set(node, controlState(node));
@@ -205,8 +205,8 @@ const look = (run) => {
       if (run.newText.length < 3) run.newText.push(cut(name, 120));
     }
   }
-  if (WIN.location.href !== run.url) {
-    run.url = WIN.location.href;
+  if (pageAddress() !== run.url) {
+    run.url = pageAddress();
     strong(run, "url_changed");
   }
 };

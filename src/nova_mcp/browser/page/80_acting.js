@@ -220,7 +220,7 @@ const ready = (el, look, want) => {
   return {
     state: "ready", x: look.spot.x, y: look.spot.y, element: factsOf(el, places),
     acting, alsoActing, standing, href: anchor === null ? null : cut(anchorHref(anchor), 2000),
-    secret: isSecret(el), url: WIN.location.href, recentPaths: recentPaths(), layer: want.editable ? null : layerAround(el),
+    secret: isSecret(el), url: pageAddress(), recentPaths: recentPaths(), layer: want.editable ? null : layerAround(el),
     items: want.editable ? null : itemsNear(el),
   };
 };
@@ -243,7 +243,7 @@ const recentPaths = () => {
   for (const entry of resources("resource").slice(-200)) {
     if (entry.startTime < since) continue;
     try {
-      paths.add(new URL(entry.name).pathname);
+      paths.add(new URL(entry.name.slice(0, MOST_ADDRESS)).pathname);
     } catch {
       continue;
     }
@@ -256,7 +256,7 @@ const recentPaths = () => {
 questions.ref = ({ node, expect }) => {
   const places = makePlaces();
   const el = nodeOf(node);
-  if (el !== null && isConnected(el)) return { url: WIN.location.href, node: factsOf(el, places), matches: [] };
+  if (el !== null && isConnected(el)) return { url: pageAddress(), node: factsOf(el, places), matches: [] };
   const found = [];
   const seen = collect(DOC);
   const pool = expect.tag === "iframe" ? seen.frames : seen.controls;
@@ -265,7 +265,7 @@ questions.ref = ({ node, expect }) => {
     if (sameIdentity(expect, identityOf(other, places))) found.push(factsOf(other, places));
     if (found.length >= 5) break;
   }
-  return { url: WIN.location.href, node: null, matches: found };
+  return { url: pageAddress(), node: null, matches: found };
 };
 
 questions.find = ({ selector, nth = null, limit = 5 }) => {

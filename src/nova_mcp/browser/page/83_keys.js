@@ -70,7 +70,7 @@ questions.keysReady = ({ focus, activates }) => {
   if (EMBEDDING.has(tagOf(el))) return { focused: true, inFrame: true };
   startTracking(el);
   return {
-    focused: true, inFrame: false, ...focusFacts(el, activates), standing, secret: isSecret(el), url: WIN.location.href, recentPaths: recentPaths(),
+    focused: true, inFrame: false, ...focusFacts(el, activates), standing, secret: isSecret(el), url: pageAddress(), recentPaths: recentPaths(),
   };
 };
 

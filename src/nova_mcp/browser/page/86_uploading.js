@@ -38,7 +38,7 @@ questions.uploadFind = ({ selector = null, node = null, nth = null, expect = nul
   startTracking(el);
   return {
     ...holdInput(el), disabled: isDisabled(el) !== null, element: factsOf(el, places), acting, alsoActing: [], standing,
-    secret: false, url: WIN.location.href, recentPaths: recentPaths(),
+    secret: false, url: pageAddress(), recentPaths: recentPaths(),
   };
 };
 

@@ -151,7 +151,7 @@ const countFresh = (run) => {
 
 const readyToScroll = (run, places) => ({
   state: "ready", page: isWindowBox(run.el), element: factsOf(run.target ?? run.el, places), container: factsOf(run.el, places),
-  already: run.target !== null && inSight(run.target), standing, url: WIN.location.href, recentPaths: recentPaths(),
+  already: run.target !== null && inSight(run.target), standing, url: pageAddress(), recentPaths: recentPaths(),
 });
 
 questions.scrollReady = ({ node = null, container = null, axis = "y" }) => {

@@ -151,7 +151,7 @@ facts.dom = (_scope, _watch, { css, field }) => {
 
 // -- the page
 
-facts["page.title"] = () => cut(squash(documentTitle(DOC)), 500);
+facts["page.title"] = () => pageTitle(500);
 facts["page.readyState"] = () => readyState(DOC);
 
 const makeTreeWalker = uncurry(Document.prototype.createTreeWalker);

@@ -141,7 +141,7 @@ const usernameFor = (look, form) => {
 
 const saysSignIn = (look, box) => {
   if (look.headings.some((el) => mentions("sign_in", namedText(el, 0, { left: 60 })))) return true;
-  if (mentions("sign_in", documentTitle(DOC))) return true;
+  if (mentions("sign_in", pageTitle(400))) return true;
   if (box === null) return false;
   const layer = closest(box, (node) => DIALOG_ROLES.has(roleOf(node)));
   return [box, layer].some((el) => el !== null && mentions("sign_in", labelled(el))) || inIdentifier("sign_in", attr(box, "action") ?? "");

@@ -16,7 +16,7 @@ const partTold = (root, kind, choices) => {
 };
 
 questions.blockers = () => ({
-  url: WIN.location.href,
+  url: pageAddress(),
   layers: layersNow().map(remembered).map((layer) => ({
     kind: layer.kind, blocking: layer.blocking, name: layerName(layer), element: factsOf(layer.body, makePlaces()),
     framed: layer.framed.map(numberOf), inside: insideOf(layer), alert: roleOf(layer.body) === "alertdialog", ...partTold(layer.root, layer.kind, layer.choices),
@@ -29,7 +29,7 @@ questions.blockerPart = () => {
   if (body === null) return null;
   const choices = labelledChoices(body);
   const kind = kindOf(body, { why: "layer", sure: false }, choices);
-  return { url: WIN.location.href, kind, name: cut(shownTextOf(body, textBudget(80)), 80), ...partTold(body, kind, choices) };
+  return { url: pageAddress(), kind, name: cut(shownTextOf(body, textBudget(80)), 80), ...partTold(body, kind, choices) };
 };
 
 // For whoever holds the host's reading of labels against this one.

@@ -290,7 +290,7 @@ const challengePage = () => {
   if (queryDeep(DOC, CHALLENGE_CSS, 3).some(rendered)) return body;
   if (documentAll(DOC, "a[href]").length > CHECK_PAGE.links) return null;
   const shown = shownTextOf(body, textBudget(600));
-  return shown.length <= CHECK_PAGE.text && among("challenge_text", longWords(`${documentTitle(DOC)} ${shown}`)) ? body : null;
+  return shown.length <= CHECK_PAGE.text && among("challenge_text", longWords(`${pageTitle(400)} ${shown}`)) ? body : null;
 };
 
 // Points of the main content, and which of them can't be reached because of a layer.

@@ -190,7 +190,7 @@ questions.coverageMeasure = ({ frames = true }) => {
   const body = documentBody(DOC) ?? documentElement(DOC);
   if (body !== null && sightIn(body, meter.known) !== null) meterIn(body, 0, meter);
   return {
-    url: WIN.location.href, chars: meter.chars, whole: meter.budget.whole, ready: readyState(DOC) === "complete",
+    url: pageAddress(), chars: meter.chars, whole: meter.budget.whole, ready: readyState(DOC) === "complete",
     status: documentStatus(),
   };
 };
@@ -261,5 +261,5 @@ const handedOver = (blocks, most) => {
 
 questions.coverageScan = ({ scanId, shadow = true, frames = true, maxChars = 0 }) => {
   const options = { shadow, frames, maxChars };
-  return { url: WIN.location.href, ...registeredScans[scanId](options), ...builtPage(options) };
+  return { url: pageAddress(), ...registeredScans[scanId](options), ...builtPage(options) };
 };
