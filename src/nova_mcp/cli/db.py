@@ -10,7 +10,7 @@ from rich.console import Console
 from nova_mcp.browser import claim_retention
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
 from nova_mcp.cli.store_check import store_problems
-from nova_mcp.cli.stored import opened, shown_url
+from nova_mcp.cli.stored import opened, opened_for_writing, shown_url
 from nova_mcp.cli.terminal import EXIT_FAILED, print_json, print_table, say, size, visible
 from nova_mcp.clock import SystemClock
 from nova_mcp.facts import endings as fact_endings
@@ -44,7 +44,7 @@ STEP = 500
 def upgrade(data_dir: DataDir = None, store: Store = None) -> None:
     """Create the store or bring its schema up to date; servers do the same when they start."""
     settings = read_settings(data_dir, store)
-    with opened(settings, create=True) as database:
+    with opened_for_writing(settings, create=True) as database:
         revision = database.read_sync(current_revision)
     say(f"{shown_url(settings)} is at schema {revision}.")
 
@@ -58,7 +58,8 @@ def prune_store(
 ) -> None:
     """Erase the bodies of calls whose time is over; the chain links stay, so the ledger still verifies."""
     settings = read_settings(data_dir, store)
-    with opened(settings) as database, Console(stderr=True).status("Looking for old calls") as status:
+    store_of = opened if dry_run else opened_for_writing
+    with store_of(settings) as database, Console(stderr=True).status("Looking for old calls") as status:
         now_ms = SystemClock().now_ms()
         request = PruneRequest(
             policy=retention_policy(settings.retention),

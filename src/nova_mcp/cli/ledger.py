@@ -63,7 +63,7 @@ def verify_ledger(
     This finds accidents and partial edits. Against somebody who owns the disk only heads kept elsewhere help.
     """
     exported = {} if kept is None else _read_heads(kept)
-    with opened(read_settings(data_dir, store)) as database:
+    with opened(read_settings(data_dir, store), older=True) as database:
         chains = database.read_sync(heads)
         total = sum(chain.head_seq for chain in chains)
         counted = f"{some(total, 'record')} in {some(len(chains), 'chain')}"
@@ -92,7 +92,7 @@ def verify_ledger(
 @app.command()
 def head(json: AsJson = False, data_dir: DataDir = None, store: Store = None) -> None:
     """Print the end of every chain; keep the list elsewhere and give it to `nova ledger verify --heads`."""
-    with opened(read_settings(data_dir, store)) as database:
+    with opened(read_settings(data_dir, store), older=True) as database:
         chains = database.read_sync(heads)
     if json:
         print_json({"heads": [_head(chain) for chain in chains]})
