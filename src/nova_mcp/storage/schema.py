@@ -15,7 +15,7 @@ metadata = MetaData(
 )
 
 # Listed here so that an up-to-date store opens without importing Alembic, which costs hundreds of milliseconds.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
 HEAD = REVISIONS[-1]
 _MIGRATION_LOCK = 0x6E6F7661
 
