@@ -7,7 +7,9 @@ from sqlalchemy import Connection, text
 
 from bench.journal import NOW_MS, a_call, recorded
 from bench.tables import machine, show
+from nova_mcp.clock import SystemClock, SystemIds
 from nova_mcp.journal.counters import Counters
+from nova_mcp.observation.erasure import Eraser
 from nova_mcp.observation.janitor import retention_policy
 from nova_mcp.observation.model import CallRecord, ServerId, Touched
 from nova_mcp.observation.pruner import PruneRequest, prune
@@ -19,6 +21,7 @@ from nova_mcp.storage.engine import Database
 CALLS, LONG_CALLS = 20_000, 200_000
 WARMING = 2_000
 STEP = 500
+SERVER = ServerId("disk")
 DAY_MS = 86_400_000
 
 
@@ -46,7 +49,8 @@ def _lay_down(db: Database, first: int, last: int) -> None:
 
 
 def _prune(db: Database, kept: RetentionSettings, now_ms: int) -> None:
-    request = PruneRequest(policy=retention_policy(kept), limit=STEP)
+    by = Eraser(SERVER, SystemIds(SystemClock()).call_id, "a benchmark")
+    request = PruneRequest(by, retention_policy(kept), limit=STEP)
     while (report := db.write_sync(prune, now_ms, request)).resume is not None:
         request = replace(request, resume=report.resume)
     chore = journal_chore(kept)
@@ -61,7 +65,7 @@ def main(*, long: bool) -> int:
         tempfile.TemporaryDirectory() as folder,
         Database.open(f"sqlite:///{folder}/nova.db") as db,
     ):
-        db.write_sync(register_server, ServerInfo(ServerId("disk"), NOW_MS, 1, 1, "bench", "0"))
+        db.write_sync(register_server, ServerInfo(SERVER, NOW_MS, 1, 1, "bench", "0"))
         empty = db.read_sync(_used)
         _lay_down(db, 0, WARMING)
         before = db.read_sync(_used)

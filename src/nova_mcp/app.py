@@ -26,6 +26,7 @@ from nova_mcp.journal.model import JobType
 from nova_mcp.journal.statistician import Statistician
 from nova_mcp.journal.worker import HANDLERS, Handler, OutboxWorker
 from nova_mcp.notes.note_memory import NoteMemory
+from nova_mcp.observation.erasure import Eraser
 from nova_mcp.observation.janitor import Janitor, retention_policy
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.recorder import Recorder, describe_server
@@ -254,7 +255,8 @@ def _upkeep(parts: Parts, db: Database) -> list[Loop]:
     """What is done between calls: retention, and the jobs that a commit left behind."""
     settings, clock = parts.settings, parts.ports.clock
     kept = [*chores(settings.retention), *note_chores(settings.notes)]
-    janitor = Janitor(db, clock, retention_policy(settings.retention), chores=kept, keeping=holds)
+    by = Eraser(parts.server_id, parts.ports.ids.call_id, "retention of a server")
+    janitor = Janitor(db, clock, retention_policy(settings.retention), by, chores=kept, keeping=holds)
     worker = OutboxWorker(db, parts.ports, parts.server_id, job_handlers(parts.memory.learning))
     return [janitor.run, worker.run]
 

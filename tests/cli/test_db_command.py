@@ -4,6 +4,7 @@ import json
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 from cli_kit import DAY_MS, Folder, nova, nova_process
 from sqlalchemy import select
@@ -22,7 +23,13 @@ def old(days: float) -> int:
 
 
 def bodies(folder: Folder) -> int:
-    return folder.db.read_sync(lambda conn: conn.exec_driver_sql("SELECT count(*) FROM ledger_body").scalar())
+    """Of calls; a prune adds records of its own."""
+    count = "SELECT count(*) FROM ledger_body WHERE kind = 'call'"
+    return folder.db.read_sync(lambda conn: conn.exec_driver_sql(count).scalar())
+
+
+def told_events(folder: Folder) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in nova("events", "--json", "--data-dir", folder.path).stdout.splitlines()]
 
 
 def test_upgrade_creates_a_store_and_finds_it_up_to_date_afterwards(tmp_path: Path) -> None:
@@ -41,7 +48,11 @@ def test_a_dry_run_counts_what_a_prune_then_erases(folder: Folder) -> None:
     done = json.loads(nova("db", "prune", "--json", "--data-dir", folder.path).stdout)
     assert {**done, "dryRun": True} == would
     assert bodies(folder) == 2
-    assert nova("ledger", "verify", "--data-dir", folder.path).exit_code == 0
+    verified = nova("ledger", "verify", "--data-dir", folder.path)
+    assert (verified.exit_code, "3 bodies erased, each named by a record" in verified.stdout) == (0, True)
+    (erasure,) = [call for call in told_events(folder) if call["kind"] == "erasure"]
+    assert erasure["arguments"]["by"].startswith("nova db prune, run by ")
+    assert erasure["arguments"]["links"] == {"s1": [[1, 3]]}
 
 
 def test_retention_follows_the_settings(folder: Folder) -> None:

@@ -98,7 +98,7 @@ async def test_calls_of_ended_claims_go_first_and_those_of_a_standing_one_stay(d
     for call_id, changes in cases.items():
         db.write_sync(store.append_call, build.call("a", call_id, **changes))
     policy = retention_policy(RetentionSettings())
-    assert await Janitor(db, Now(), policy, keeping=claim_holds).sweep() == 1
+    assert await Janitor(db, Now(), policy, build.eraser("a"), keeping=claim_holds).sweep() == 1
     left = {call_id for call_id in cases if db.read_sync(store.get_call, call_id).record is not None}
     assert left == cases.keys() - {"done-10"}
 

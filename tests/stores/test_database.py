@@ -1,5 +1,6 @@
 """The engine's promises: whole units of work, order, cancellation, schema, and clear errors."""
 
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -9,7 +10,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.exc import ProgrammingError
 
 import nova_mcp.browser.claim_store
@@ -183,6 +184,66 @@ def test_a_store_of_a_newer_nova_is_refused_and_left_as_it_is(db, store_url, bar
     assert refusal.value.reason == "schema_newer"
     with bare_engine.connect() as conn:
         assert conn.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+
+
+def test_a_store_of_a_newer_nova_is_not_touched_by_a_server_that_refuses_it(empty_sqlite_url, tmp_path):
+    Database.open(empty_sqlite_url).close_sync()
+    path = tmp_path / "nova.db"
+    # As a newer server leaves it that was killed: its revision stands in the log alone.
+    newer = sqlite3.connect(path, isolation_level=None)
+    newer.execute("UPDATE alembic_version SET version_num = '9999'")
+    left = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    newer.close()
+    for name, data in left.items():
+        (tmp_path / name).write_bytes(data)
+    for open_store in (Database.open, Database.open_for_reading):
+        with pytest.raises(StoreUnavailable) as refusal:
+            open_store(empty_sqlite_url)
+        assert refusal.value.reason == "schema_newer"
+        assert "newer Nova" in refusal.value.message
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == left
+
+
+def test_a_running_server_writes_nothing_into_a_store_that_a_newer_nova_has_upgraded(db, bare_engine):
+    db.write_sync(add, "before")
+    with bare_engine.begin() as conn:
+        conn.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StoreUnavailable) as refusal:
+        db.write_sync(add, "after")
+    assert refusal.value.reason == "schema_newer"
+    assert "newer Nova" in refusal.value.message
+    assert db.read_sync(names) == ["before"]
+
+
+@pytest.mark.postgres
+def test_a_reader_creates_no_schema_where_there_is_none(empty_postgres_url):
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable) as refusal:
+            Database.open_for_reading(empty_postgres_url)
+        assert refusal.value.reason == "not_a_store"
+    with pytest.raises(StoreUnavailable) as refusal:
+        Database.open(empty_postgres_url, create=False)
+    assert refusal.value.reason == "missing"
+    engine = create_engine(empty_postgres_url)
+    assert inspect(engine).get_table_names() == []
+    engine.dispose()
+
+
+def test_a_reader_of_either_store_can_not_write(store_url):
+    with Database.open_for_reading(store_url) as reader:
+        assert reader.read_sync(names) == []
+        with pytest.raises(StoreUnavailable) as refusal:
+            reader.read_sync(add, "x")
+        assert refusal.value.reason == "readonly"
+        with pytest.raises(RuntimeError):
+            reader.write_sync(add, "x")
+
+
+async def test_trouble_names_a_store_that_could_not_take_a_record(db, bare_engine, store_url):
+    assert await db.trouble(5) is None
+    with bare_engine.begin() as conn:
+        conn.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    assert (await db.trouble(5)).reason == "schema_newer"
 
 
 def test_opening_an_up_to_date_store_does_not_import_alembic(db, store_url):

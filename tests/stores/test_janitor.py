@@ -20,7 +20,7 @@ class Later:
         return float(self._now_ms)
 
 
-async def test_a_round_does_the_chores_of_others_at_the_time_it_runs(db, monkeypatch):
+async def test_a_round_does_the_chores_of_others_at_the_time_it_runs(db, build, monkeypatch):
     done = []
     stop = RuntimeError("one round is enough")
 
@@ -29,7 +29,8 @@ async def test_a_round_does_the_chores_of_others_at_the_time_it_runs(db, monkeyp
             raise stop
 
     monkeypatch.setattr(janitor, "sleep", sleep)
-    keeper = Janitor(db, Later(5_000), retention_policy(RetentionSettings()), [lambda conn, now: done.append(now) or 0])
+    policy, chore = retention_policy(RetentionSettings()), lambda conn, now: done.append(now) or 0
+    keeper = Janitor(db, Later(5_000), policy, build.eraser("a"), [chore])
     with pytest.raises(RuntimeError, match="one round"):
         await keeper.run()
     assert done == [5_000]
@@ -42,9 +43,9 @@ async def test_a_sweep_erases_what_is_over_in_steps_and_nothing_else(db, build):
         db.write_sync(store.append_call, record)
     policy = retention_policy(RetentionSettings(other_days=30))
     start = old[0].started_at_ms
-    assert await Janitor(db, Later(start + 29 * DAY_MS), policy).sweep() == 0
-    assert await Janitor(db, Later(start + 31 * DAY_MS), policy).sweep() == STEP + 5
-    assert await Janitor(db, Later(start + 31 * DAY_MS), policy).sweep() == 0
+    assert await Janitor(db, Later(start + 29 * DAY_MS), policy, build.eraser("a")).sweep() == 0
+    assert await Janitor(db, Later(start + 31 * DAY_MS), policy, build.eraser("a")).sweep() == STEP + 5
+    assert await Janitor(db, Later(start + 31 * DAY_MS), policy, build.eraser("a")).sweep() == 0
     assert db.read_sync(lambda conn: list(verify(conn))) == []
     kept = db.read_sync(store.get_call, "old-1")
     assert kept is not None

@@ -158,19 +158,19 @@ def test_a_deleted_row_is_named(bare_engine, db, fill, table, seq):
     assert first.fault in {"missing_link", "missing_body", "truncated"}
 
 
-def test_erased_bodies_leave_a_chain_that_verifies(db, fill):
+def test_erased_bodies_leave_a_chain_that_verifies(db, build, fill):
     fill("a", 5)
-    assert db.write_sync(erase_bodies, ["a-2", "a-5", "unknown"], 9_000) == 2
-    assert db.write_sync(erase_bodies, ["a-2"], 9_001) == 0
+    assert db.write_sync(erase_bodies, ["a-2", "a-5", "unknown"], 9_000, build.eraser("a")) == 2
+    assert db.write_sync(erase_bodies, ["a-2"], 9_001, build.eraser("a")) == 0
     assert db.read_sync(findings) == []
     erased = db.read_sync(store.get_call, "a-2")
     assert (erased.record, erased.erased_at_ms, erased.link.server_seq) == (None, 9_000, 2)
 
 
-def test_the_body_of_an_open_intent_cannot_be_erased(db, fill):
+def test_the_body_of_an_open_intent_cannot_be_erased(db, build, fill):
     fill("a", 1, kind="intent", effect="commit")
-    assert db.write_sync(erase_bodies, ["a-1"], 9_000) == 0
-    assert db.write_sync(prune, 99 * DAY, PruneRequest()).kept == {"open_intent": 1}
+    assert db.write_sync(erase_bodies, ["a-1"], 9_000, build.eraser("a")) == 0
+    assert db.write_sync(prune, 99 * DAY, PruneRequest(build.eraser("a"))).kept == {"open_intent": 1}
 
 
 # -- retention -------------------------------------------------------------------------------------------------------
@@ -199,26 +199,26 @@ def aged(db, build):
     )
 
 
-def test_pruning_erases_what_the_rule_says_and_the_chain_verifies(db, aged):
-    report = db.write_sync(prune, 100 * DAY, PruneRequest(holds=aged))
+def test_pruning_erases_what_the_rule_says_and_the_chain_verifies(db, build, aged):
+    report = db.write_sync(prune, 100 * DAY, PruneRequest(build.eraser("a"), holds=aged))
     gone = {row.link.call_id for row in _all_calls(db) if row.record is None}
     assert gone == {"ended-10", "gap-40", "other-40"}
     assert report.erased == {"ended": 1, "gaps": 1, "other": 1}
     assert db.read_sync(findings) == []
-    assert db.write_sync(prune, 100 * DAY, PruneRequest(holds=aged)).total == 0
+    assert db.write_sync(prune, 100 * DAY, PruneRequest(build.eraser("a"), holds=aged)).total == 0
 
 
-def test_a_dry_run_counts_what_a_real_run_erases_and_changes_nothing(db, aged):
+def test_a_dry_run_counts_what_a_real_run_erases_and_changes_nothing(db, build, aged):
     dry = db.read_sync(prune, 100 * DAY, PruneRequest(holds=aged, dry_run=True))
     assert all(row.record is not None for row in _all_calls(db))
-    assert db.write_sync(prune, 100 * DAY, PruneRequest(holds=aged)) == dry
+    assert db.write_sync(prune, 100 * DAY, PruneRequest(build.eraser("a"), holds=aged)) == dry
     assert dry.bytes > 0
 
 
-def test_a_prune_in_small_steps_erases_the_same(db, aged):
+def test_a_prune_in_small_steps_erases_the_same(db, build, aged):
     total, resume = 0, None
     for _ in range(20):
-        report = db.write_sync(prune, 100 * DAY, PruneRequest(holds=aged, limit=2, resume=resume))
+        report = db.write_sync(prune, 100 * DAY, PruneRequest(build.eraser("a"), holds=aged, limit=2, resume=resume))
         total, resume = total + report.total, report.resume
         if resume is None:
             break

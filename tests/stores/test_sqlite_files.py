@@ -202,7 +202,7 @@ def test_a_value_its_column_cannot_hold_is_named_and_not_fatal(written, open_db,
 def test_an_erased_body_leaves_no_trace_in_the_file(written, build):
     with Database.open(f"sqlite:///{written}") as db:
         db.write_sync(store.append_call, build.call("a", "private", arguments="a-very-private-word"))
-        db.write_sync(erase_bodies, ["private"], 5)
+        db.write_sync(erase_bodies, ["private"], 5, build.eraser("a"))
     assert b"a-very-private-word" not in written.read_bytes()
     assert not Path(f"{written}-wal").exists()
 

@@ -90,8 +90,8 @@ def test_every_column_of_the_ledger_is_covered_or_named_as_outside():
 
 
 @pytest.mark.parametrize("column", ["server_id", "server_seq", "body_hash", "hash"])
-def test_the_skeleton_of_an_erased_body_is_still_protected(filled, bare_engine, column):
-    filled.write_sync(erase_bodies, ["alpha-3"], 9_000)
+def test_the_skeleton_of_an_erased_body_is_still_protected(filled, build, bare_engine, column):
+    filled.write_sync(erase_bodies, ["alpha-3"], 9_000, build.eraser("alpha"))
     where = "server_id = 'alpha' AND server_seq = 3"
     with bare_engine.connect() as conn:
         if conn.dialect.name == "postgresql":

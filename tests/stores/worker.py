@@ -15,6 +15,7 @@ from nova_mcp.journal.counting import Tally
 from nova_mcp.journal.model import WorkContext
 from nova_mcp.journal.worker import OutboxWorker
 from nova_mcp.observation import store
+from nova_mcp.observation.erasure import Eraser
 from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
@@ -39,6 +40,11 @@ def call(server_id, call_id, **changes):
         "outcome": CallOutcome("ok"),
     }
     return CallRecord(call_id=call_id, **(fields | changes))
+
+
+def eraser(server_id, **changes):
+    fields = {"server_id": ServerId(server_id), "new_call_id": system_ports().ids.call_id, "who": "a test"}
+    return Eraser(**(fields | changes))
 
 
 def say(text):

@@ -7,15 +7,20 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+import nova_mcp
 from nova_mcp.browser import claim_retention
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
 from nova_mcp.cli.store_check import store_problems
-from nova_mcp.cli.stored import opened, shown_url
-from nova_mcp.cli.terminal import EXIT_FAILED, print_json, print_table, say, size, visible
-from nova_mcp.clock import SystemClock
+from nova_mcp.cli.stored import opened, opened_for_writing, shown_url
+from nova_mcp.cli.terminal import EXIT_FAILED, person, print_json, print_table, say, size, visible
+from nova_mcp.clock import SystemClock, SystemIds
 from nova_mcp.facts import endings as fact_endings
+from nova_mcp.observation.erasure import Eraser
 from nova_mcp.observation.janitor import retention_policy
+from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.pruner import PruneReport, PruneRequest, prune
+from nova_mcp.observation.recorder import describe_server
+from nova_mcp.observation.store import end_server
 from nova_mcp.retention import (
     Chore,
     claims_due,
@@ -44,7 +49,7 @@ STEP = 500
 def upgrade(data_dir: DataDir = None, store: Store = None) -> None:
     """Create the store or bring its schema up to date; servers do the same when they start."""
     settings = read_settings(data_dir, store)
-    with opened(settings, create=True) as database:
+    with opened_for_writing(settings, create=True) as database:
         revision = database.read_sync(current_revision)
     say(f"{shown_url(settings)} is at schema {revision}.")
 
@@ -58,9 +63,12 @@ def prune_store(
 ) -> None:
     """Erase the bodies of calls whose time is over; the chain links stay, so the ledger still verifies."""
     settings = read_settings(data_dir, store)
-    with opened(settings) as database, Console(stderr=True).status("Looking for old calls") as status:
+    store_of = opened if dry_run else opened_for_writing
+    with store_of(settings) as database, Console(stderr=True).status("Looking for old calls") as status:
         now_ms = SystemClock().now_ms()
+        by = _eraser(now_ms)
         request = PruneRequest(
+            by=by,
             policy=retention_policy(settings.retention),
             holds=database.read_sync(holds),
             dry_run=dry_run,
@@ -79,7 +87,16 @@ def prune_store(
                 break
             request = replace(request, resume=report.resume)
         forgotten = _forget(database, settings.retention, now_ms, dry_run=dry_run)
+        if not dry_run:
+            database.write_sync(end_server, by.server_id, SystemClock().now_ms(), "prune ended")
     _print(PruneReport(erased, kept, freed), forgotten, settings, dry_run=dry_run, json=json)
+
+
+def _eraser(now_ms: int) -> Eraser:
+    """This command with a chain of its own, which begins with the first erasure."""
+    ids = SystemIds(SystemClock())
+    info = describe_server(ServerId(ids.token(16)), now_ms, nova_mcp.__version__)
+    return Eraser(info.server_id, ids.call_id, f"nova db prune, run by {person()}", info)
 
 
 def _step(database: Database, now_ms: int, request: PruneRequest) -> PruneReport:

@@ -44,7 +44,7 @@ def events(
         since_ms=since_ms,
         limit=limit,
     )
-    with opened(settings, create=following) as database:
+    with opened(settings) as database:
         calls, positions = last_calls(database, wanted)
         if following:
             _stream(calls, json=json)

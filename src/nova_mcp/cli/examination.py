@@ -28,6 +28,9 @@ from nova_mcp.words import some
 
 SELF_TEST_S = 30.0
 MB = 1_000_000
+# What only a server leaves in its folder: where one of these is, there was a store.
+MADE_BY_SERVERS = (FILE_NAME, "downloads", "screenshots")
+SHOWN_TRACES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +103,13 @@ def store_and_ledger(settings: Settings) -> Iterator[Check]:
         yield Check("store", "broken", "its address can't be read", "use sqlite:///path or postgresql://…")
         return
     if path is not None and not path.exists():
-        yield Check("store", "ok", f"{path} (made on first use)")
+        yield missing_store(path)
         return
     if path is not None and (problems := file_problems(path)):
         yield Check("store", "broken", "; ".join(problems), "keep a copy of the file before anything else")
         return
     try:
-        with Database.open(settings.store_url) as database:
+        with Database.open_for_reading(settings.store_url, older=True) as database:
             chains = database.read_sync(heads)
     except (StoreUnavailable, ValueError) as error:
         yield Check("store", "broken", str(error), getattr(error, "hint", ""))
@@ -114,6 +117,16 @@ def store_and_ledger(settings: Settings) -> Iterator[Check]:
     yield Check("store", "ok", f"{address}, sound")
     counted = f"{some(sum(chain.head_seq for chain in chains), 'record')} in {some(len(chains), 'chain')}"
     yield Check("ledger", "ok", f"{counted}; `nova ledger verify` walks them")
+
+
+def missing_store(path: Path) -> Check:
+    """A store that is not there yet, or one that was there and is gone."""
+    traces = sorted(file.name for file in path.parent.glob(f"{path.name}*"))
+    traces += sorted(name for name in MADE_BY_SERVERS if (path.parent / name).exists())
+    if not traces:
+        return Check("store", "ok", f"{path} (made on first use)")
+    fix = "put it back before a server starts, which would begin a new one; or correct --data-dir"
+    return Check("store", "broken", f"{path} is gone, beside {', '.join(traces[:SHOWN_TRACES])}", fix)
 
 
 def browser(settings: Settings) -> Check:

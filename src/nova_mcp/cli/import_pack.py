@@ -3,13 +3,14 @@
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
-from nova_mcp.cli.stored import opened
+from nova_mcp.cli.stored import opened, opened_for_writing
 from nova_mcp.cli.terminal import (
     EXIT_CONFIGURATION,
     EXIT_FAILED,
@@ -24,6 +25,7 @@ from nova_mcp.cli.terminal import (
 from nova_mcp.clock import SystemClock
 from nova_mcp.promotion.importing import Intake, Taken, Why, name_of, take_in
 from nova_mcp.secrets.store import open_secrets
+from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.tools.knowledge_pack import MAX_BYTES, BadPack, Pack, PackLine, read_pack
 
@@ -57,11 +59,18 @@ def import_pack(
     settings = read_settings(data_dir, store)
     intake = Intake(SystemClock().now_ms(), replace, dry_run)
     pack = _read(file, intake.now_ms, settings.data_dir)
-    with opened(settings, create=not dry_run) as database:
+    with _rehearsed(settings) if dry_run else opened_for_writing(settings, create=True) as database:
         done = [one for taken in _take_in(database, pack, intake) for one in taken]
     _print(done, dry_run=dry_run, json=json)
     if any(one.came == "refused" for one in done):
         raise typer.Exit(EXIT_FAILED)
+
+
+def _rehearsed(settings: Settings) -> AbstractContextManager[Database]:
+    """A store that is there and up to date already: a dry run writes, and takes all of it back."""
+    with opened(settings):
+        pass
+    return opened_for_writing(settings)
 
 
 # -- reading

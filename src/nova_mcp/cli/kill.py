@@ -1,13 +1,12 @@
 """`nova kill`: the switches that keep agents from committing, or from applying what was learned."""
 
-import getpass
 from typing import Annotated
 
 import typer
 
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
-from nova_mcp.cli.stored import opened
-from nova_mcp.cli.terminal import EXIT_CONFIGURATION, fail, moment, note, print_json, print_table, say
+from nova_mcp.cli.stored import opened, opened_for_writing
+from nova_mcp.cli.terminal import EXIT_CONFIGURATION, fail, moment, note, person, print_json, print_table, say
 from nova_mcp.clock import SystemClock
 from nova_mcp.verification.switch_store import (
     FORMS,
@@ -39,8 +38,8 @@ def set_one(
 ) -> None:
     """Switch it off for every server on this store, from the next call on."""
     wanted = _named(name)
-    switch = Switch(wanted, SystemClock().now_ms(), _person(), why[:NOTE_CHARS])
-    with opened(read_settings(data_dir, store), create=True) as database:
+    switch = Switch(wanted, SystemClock().now_ms(), person(), why[:NOTE_CHARS])
+    with opened_for_writing(read_settings(data_dir, store), create=True) as database:
         fresh = database.write_sync(set_switch, switch)
     say(f"Set: {wanted}. `nova kill clear {wanted}` lifts it." if fresh else f"Already set: {wanted}.")
 
@@ -49,7 +48,7 @@ def set_one(
 def clear(name: Name, data_dir: DataDir = None, store: Store = None) -> None:
     """Lift a switch."""
     wanted = _named(name)
-    with opened(read_settings(data_dir, store)) as database:
+    with opened_for_writing(read_settings(data_dir, store)) as database:
         was_set = database.write_sync(clear_switch, wanted)
     say(f"Cleared: {wanted}." if was_set else f"Not set: {wanted}.")
 
@@ -73,14 +72,6 @@ def _named(text: str) -> SwitchName:
         return parse_switch(text)
     except UnknownSwitch as error:
         fail(str(error), "the host stands alone: shop.example, not https://shop.example/", EXIT_CONFIGURATION)
-
-
-def _person() -> str:
-    """Who sets it, as far as the system knows; no name is no reason to leave it unset."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"
 
 
 def _row(switch: Switch) -> dict[str, str | int]:

@@ -22,7 +22,7 @@ from nova_mcp.cli.terminal import (
     say,
     visible,
 )
-from nova_mcp.observation.auditor import Finding, Head, verify
+from nova_mcp.observation.auditor import Erased, Finding, Head, verify
 from nova_mcp.observation.model import ServerId
 from nova_mcp.observation.store import ServerRow, heads
 from nova_mcp.words import some
@@ -58,17 +58,17 @@ def verify_ledger(
     data_dir: DataDir = None,
     store: Store = None,
 ) -> None:
-    """Walk every chain; exit code 1 names the first broken link of each.
+    """Walk every chain; exit code 1 names the first broken link of each, and every body missing without a record.
 
     This finds accidents and partial edits. Against somebody who owns the disk only heads kept elsewhere help.
     """
     exported = {} if kept is None else _read_heads(kept)
-    with opened(read_settings(data_dir, store)) as database:
+    with opened(read_settings(data_dir, store), older=True) as database:
         chains = database.read_sync(heads)
         total = sum(chain.head_seq for chain in chains)
         counted = f"{some(total, 'record')} in {some(len(chains), 'chain')}"
         with Console(stderr=True).status(f"Walking {counted}"):
-            findings = database.read_sync(_findings, exported)
+            findings, erased = database.read_sync(_findings, exported)
     if json:
         print_json(
             {
@@ -76,6 +76,8 @@ def verify_ledger(
                 "chains": len(chains),
                 "records": total,
                 "comparedHeads": len(exported),
+                "erased": erased.recorded,
+                "erasedBeforeRecords": erased.before_records,
                 "findings": [_finding(finding) for finding in findings],
             }
         )
@@ -85,6 +87,10 @@ def verify_ledger(
         note(f"{len(findings)} broken among {counted}.")
     else:
         say(f"{counted}: every link holds.")
+    if not json and erased.recorded:
+        say(f"{some(erased.recorded, 'body', 'bodies')} erased, each named by a record of the ledger.")
+    if not json and erased.before_records:
+        say(f"{erased.before_records} of them before erasures were recorded: by whom and why is not known.")
     if findings:
         raise typer.Exit(EXIT_FAILED)
 
@@ -92,7 +98,7 @@ def verify_ledger(
 @app.command()
 def head(json: AsJson = False, data_dir: DataDir = None, store: Store = None) -> None:
     """Print the end of every chain; keep the list elsewhere and give it to `nova ledger verify --heads`."""
-    with opened(read_settings(data_dir, store)) as database:
+    with opened(read_settings(data_dir, store), older=True) as database:
         chains = database.read_sync(heads)
     if json:
         print_json({"heads": [_head(chain) for chain in chains]})
@@ -103,8 +109,9 @@ def head(json: AsJson = False, data_dir: DataDir = None, store: Store = None) ->
     )
 
 
-def _findings(conn: Connection, kept: Mapping[ServerId, Head]) -> list[Finding]:
-    return list(verify(conn, kept))
+def _findings(conn: Connection, kept: Mapping[ServerId, Head]) -> tuple[list[Finding], Erased]:
+    erased = Erased()
+    return list(verify(conn, kept, erased)), erased
 
 
 def _head(chain: ServerRow) -> dict[str, str | int]:

@@ -18,7 +18,7 @@ from nova_mcp.cli.note_options import (
     told,
 )
 from nova_mcp.cli.options import DataDir, Store, read_settings
-from nova_mcp.cli.stored import opened
+from nova_mcp.cli.stored import opened_for_writing
 from nova_mcp.cli.terminal import fail, moment, note, print_table, say
 from nova_mcp.clock import SystemClock, SystemIds
 from nova_mcp.notes import domain_refusals, domain_store
@@ -69,7 +69,7 @@ def add(
     given = {"domain": domain, "key": key, "value": given_text(text), "enforcement": enforcement}
     with told():
         p = _checked(settings, given, repeat_minutes, repeat_tool_calls)
-        with opened(settings, create=True) as database:
+        with opened_for_writing(settings, create=True) as database:
             _put(database, p, EVERYBODY if everybody else principal)
 
 
@@ -84,7 +84,7 @@ def edit(
 ) -> None:
     """Change a note, whoever wrote it; what is not named stays, and it is the user's from then on."""
     settings = read_settings(data_dir, store)
-    with told(), opened(settings) as database:
+    with told(), opened_for_writing(settings) as database:
         known = _known(database, note_id)
         given = {
             "domain": known.domain,
@@ -97,7 +97,7 @@ def edit(
 
 def delete(note_id: Id, data_dir: DataDir = None, store: Store = None) -> None:
     """Delete a note, whoever wrote it."""
-    with opened(read_settings(data_dir, store)) as database:
+    with opened_for_writing(read_settings(data_dir, store)) as database:
         known = _known(database, note_id)
         database.write_sync(domain_store.remove, (known.principal, True), known.domain, known.key)
     say(f"Deleted: {known.key} about {known.domain}.")

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from nova_mcp.cli.note_options import LISTED, LOCAL, SHOWN_CHARS, NewText, Text, Whose, given_text, screened, told
 from nova_mcp.cli.options import DataDir, Store, read_settings
-from nova_mcp.cli.stored import opened
+from nova_mcp.cli.stored import opened_for_writing
 from nova_mcp.cli.terminal import fail, moment, note, print_table, say
 from nova_mcp.clock import SystemClock, SystemIds
 from nova_mcp.errors import NovaError
@@ -52,7 +52,7 @@ def add(
         if principal == "*":
             fail("what is remembered about sites belongs to one principal", "leave --principal out, or name one")
         new = NewMemory(principal, host, p.memory_type, p.content, p.url_pattern, "user")
-        with opened(settings, create=True) as database:
+        with opened_for_writing(settings, create=True) as database:
             keeper = _keeper(database, settings)
             saved = _taken(database.write_sync(keeper.save, new, SystemClock().now_ms()))
     if not keeper.remembers_for(principal):
@@ -71,7 +71,7 @@ def edit(
 ) -> None:
     """Change what is remembered; what is not named stays. An empty --url-pattern takes the pattern away."""
     settings = read_settings(data_dir, store)
-    with told(), opened(settings) as database:
+    with told(), opened_for_writing(settings) as database:
         known = database.read_sync(memory_store.of_anybody, memory_id)
         if known is None:
             fail(f"there is no memory {memory_id}", "`nova notes list memory` shows those there are")
@@ -94,7 +94,7 @@ def _edit(conn: Connection, keeper: NoteKeeper, changed: MemoryRow) -> Saved | N
 
 def delete(memory_id: Id, data_dir: DataDir = None, store: Store = None) -> None:
     """Forget it for good."""
-    with opened(read_settings(data_dir, store)) as database:
+    with opened_for_writing(read_settings(data_dir, store)) as database:
         known = database.read_sync(memory_store.of_anybody, memory_id)
         gone = 0 if known is None else database.write_sync(memory_store.forget, Forgetting(known.principal, memory_id))
     if not gone:

@@ -17,7 +17,7 @@ from nova_mcp.cli.note_options import (
     told,
 )
 from nova_mcp.cli.options import DataDir, Store, read_settings
-from nova_mcp.cli.stored import opened
+from nova_mcp.cli.stored import opened_for_writing
 from nova_mcp.cli.terminal import fail, moment, print_table, say
 from nova_mcp.clock import SystemClock, SystemIds
 from nova_mcp.errors import NovaError
@@ -53,7 +53,7 @@ def add(
     with told():
         p = _checked(settings, {"content": given_text(text), "tags": list(tag), "category": category})
         draft = Draft(whose, p.content, united((), p.tags), p.category, "user")
-        with opened(settings, create=True) as database:
+        with opened_for_writing(settings, create=True) as database:
             stored = _written(database, draft)
     say(f"{stored.action.capitalize()}: {stored.note.note_id}, revision {stored.note.rev}.")
 
@@ -68,7 +68,7 @@ def edit(
 ) -> None:
     """Change a working rule, whoever wrote it; what is not named stays, and it is the user's from then on."""
     settings = read_settings(data_dir, store)
-    with told(), opened(settings) as database:
+    with told(), opened_for_writing(settings) as database:
         known = _known(database, note_id)
         given = {
             "content": known.content if text is None else given_text(text),
@@ -83,7 +83,7 @@ def edit(
 
 def delete(note_id: Id, data_dir: DataDir = None, store: Store = None) -> None:
     """Delete a working rule, whoever wrote it."""
-    with opened(read_settings(data_dir, store)) as database:
+    with opened_for_writing(read_settings(data_dir, store)) as database:
         known = _known(database, note_id)
         database.write_sync(operator_store.remove, known.principal, note_id, "user")
     say(f"Deleted: {note_id}.")

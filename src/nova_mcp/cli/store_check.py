@@ -1,15 +1,19 @@
 """Looks at a store without changing it: a damaged file must not be moved aside by a command that only asks."""
 
-import sqlite3
 from pathlib import Path
+
+from sqlalchemy import Connection
 
 from nova_mcp.cli.stored import store_file
 from nova_mcp.settings import Settings
+from nova_mcp.storage import schema
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.storage.filesystem import network_file_system
+from nova_mcp.storage.reading import LookingSession
 
 MAX_PROBLEMS = 20
+PATIENCE_S = 10.0
 
 
 def store_problems(settings: Settings) -> list[str]:
@@ -18,7 +22,7 @@ def store_problems(settings: Settings) -> list[str]:
     if path is not None:
         return file_problems(path)
     try:
-        Database.open(settings.store_url).close_sync()
+        Database.open_for_reading(settings.store_url, older=True).close_sync()
     except StoreUnavailable as error:
         return [f"{error.message} ({error.hint})"]
     return []
@@ -30,18 +34,21 @@ def file_problems(path: Path) -> list[str]:
     if (kind := network_file_system(path)) is not None:
         return [f"{path} lies on {kind}, where SQLite locks cannot be trusted; use a local disk or PostgreSQL"]
     try:
-        conn = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10)
-    except sqlite3.Error as error:
-        return [f"{path}: {error}"]
+        # The file itself, whatever its schema is.
+        return LookingSession(path, PATIENCE_S).run(_problems, (), {}, 0.0)
+    except StoreUnavailable as error:
+        return [error.message]
+
+
+def _problems(conn: Connection) -> list[str]:
+    found = [str(row[0]) for row in conn.exec_driver_sql(f"PRAGMA integrity_check({MAX_PROBLEMS})")]
+    problems = [] if found == ["ok"] else found
+    problems += [
+        f"row {row[1]} of {row[0]} names a missing row of {row[2]}"
+        for row in conn.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(MAX_PROBLEMS)
+    ]
     try:
-        found = [str(row[0]) for row in conn.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})")]
-        problems = [] if found == ["ok"] else found
-        problems += [
-            f"row {row[1]} of {row[0]} names a missing row of {row[2]}"
-            for row in conn.execute("PRAGMA foreign_key_check").fetchmany(MAX_PROBLEMS)
-        ]
-    except sqlite3.Error as error:
-        return [f"{path}: {error}"]
-    finally:
-        conn.close()
+        schema.require_readable(conn, older=True)
+    except StoreUnavailable as error:
+        problems.append(error.message)
     return problems

@@ -1,13 +1,14 @@
 """Opens the store for a command, beside whatever servers are running, and says plainly why it can't."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note, visible
+from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
@@ -26,25 +27,33 @@ def shown_url(settings: Settings) -> str:
     return make_url(settings.store_url).render_as_string(hide_password=True)
 
 
+def opened(settings: Settings, *, older: bool = False) -> AbstractContextManager[Database]:
+    """The store for a command that only reads: a missing or damaged one is an error, and nothing of it is changed.
+
+    An empty answer from a store made on the spot would hide a wrong path or a lost file. `older` accepts the schema of
+    an earlier version, for what no migration has changed.
+    """
+    return _guarded(partial(_open_for_reading, settings, older=older))
+
+
+def opened_for_writing(settings: Settings, *, create: bool = False) -> AbstractContextManager[Database]:
+    """The store for a command that changes it, brought up to date; a damaged one is left to the server to move."""
+    return _guarded(partial(Database.open, settings.store_url, create=create, recover=False))
+
+
+def _open_for_reading(settings: Settings, *, older: bool) -> Database:
+    return Database.open_for_reading(settings.store_url, older=older)
+
+
 @contextmanager
-def opened(settings: Settings, *, create: bool = False) -> Iterator[Database]:
-    """The store, brought up to date. Reading commands do not create one: an empty answer would hide a wrong path."""
+def _guarded(open_store: Callable[[], Database]) -> Iterator[Database]:
     try:
-        path = store_file(settings)
-        if path is not None and not create and not path.exists():
-            fail(
-                f"there is no store at {path} yet",
-                "a server creates it on its first call; check --data-dir",
-                EXIT_FAILED,
-            )
-        database = Database.open(settings.store_url)
+        database = open_store()
     except StoreUnavailable as error:
         fail(error.message, error.hint, EXIT_FAILED)
     except (ArgumentError, ValueError) as error:
         fail(f"store: {error}", code=EXIT_CONFIGURATION)
     with database:
-        for notice in database.notices:
-            note(f"nova: {visible(notice)}")
         try:
             yield database
         except StoreUnavailable as error:

@@ -1,5 +1,6 @@
 """How commands print: rich tables on a terminal, plain lines elsewhere, and never what steers a terminal."""
 
+import getpass
 import json
 import sys
 import unicodedata
@@ -110,3 +111,11 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:.1f} TB"
+
+
+def person() -> str:
+    """The name of the user who runs the command, as far as the system knows it."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"

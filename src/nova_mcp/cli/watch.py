@@ -32,7 +32,7 @@ SHOWN = 200
 def watch(data_dir: DataDir = None, store: Store = None) -> None:
     """Watch calls as they are recorded and answer what agents ask. Keys: s emergency stop, r resume, q quit."""
     settings = read_settings(data_dir, store)
-    with opened(settings, create=True) as database:
+    with opened(settings) as database:
         calls, positions = last_calls(database, EventFilter(limit=SHOWN))
         try:
             if on_terminal() and sys.stdin.isatty():

@@ -99,7 +99,10 @@ def _fits(call: StoredCall, before: bytes | None) -> tuple[ChainVerdict, str]:
     if call.lost:
         return "broken", "The body is gone without having been erased, or something else stands in its place."
     if call.record is None:
-        return "erased", "The body was erased by retention; its hash still fits into the chain."
+        return (
+            "erased",
+            "The body was erased; its hash still fits into the chain. `nova ledger verify` looks for the record of it.",
+        )
     if call.erased_at_ms is not None:
         return "broken", "The record is marked as erased, but a body is there."
     if body_hash(canonical_body(call.record)) != link.body_hash:

@@ -1,13 +1,14 @@
-"""Walks every chain of the ledger and names the first thing in each that does not fit."""
+"""Walks every chain of the ledger: names the first thing in each that does not fit, and every body that is missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, func, select
 from sqlalchemy.exc import DatabaseError
 
-from nova_mcp.observation.model import ServerId
+from nova_mcp.observation.erasure import Coverage, erased_ranges, is_from_before
+from nova_mcp.observation.model import CallRecord, ServerId
 from nova_mcp.observation.rules import body_hash, genesis_hash, index_columns, link_hash, record_from_body
 from nova_mcp.observation.store import (
     ServerRow,
@@ -27,6 +28,7 @@ Fault = Literal[
     "body_hash",
     "missing_body",
     "body_not_erased",
+    "second_start_of_erasures",
     "body_unreadable",
     "unreadable",
     "wrong_call_id",
@@ -60,6 +62,27 @@ class Head:
     hash: bytes
 
 
+@dataclass(slots=True)
+class Erased:
+    """How many bodies are gone with a record of it, and how many of them before erasures were recorded."""
+
+    recorded: int = 0
+    before_records: int = 0
+
+
+@dataclass(slots=True)
+class _Erasures:
+    """What sound erasure records of sound chains say, as far as they were walked."""
+
+    coverage: Coverage = field(default_factory=Coverage)
+    starts: list[tuple[str, int, str]] = field(default_factory=list)
+
+    def take(self, record: CallRecord, server_seq: int) -> None:
+        self.coverage.add(record)
+        if is_from_before(record):
+            self.starts.append((record.caller.server_id, server_seq, record.call_id))
+
+
 _CHAIN: Select[Any] = (
     select(
         *ledger_link.c,
@@ -75,22 +98,59 @@ _CHAIN: Select[Any] = (
 )
 
 
-def verify(conn: Connection, kept: Mapping[ServerId, Head] | None = None) -> Iterator[Finding]:
-    """At most one finding per chain (the first), then strays that belong to no chain.
+_BODILESS: Select[Any] = (
+    select(ledger_link.c.server_id, ledger_link.c.server_seq, ledger_link.c.call_id)
+    .outerjoin_from(
+        ledger_link,
+        ledger_body,
+        (ledger_body.c.server_id == ledger_link.c.server_id) & (ledger_body.c.server_seq == ledger_link.c.server_seq),
+    )
+    .join(ledger_server, ledger_server.c.server_id == ledger_link.c.server_id)
+    .where(ledger_body.c.server_seq.is_(None), ledger_link.c.server_seq <= ledger_server.c.head_seq)
+    .order_by(ledger_link.c.server_id, ledger_link.c.server_seq)
+)
 
-    `kept` are heads exported earlier: only they can show that a whole tail was removed together with its head.
+
+def verify(
+    conn: Connection, kept: Mapping[ServerId, Head] | None = None, erased: Erased | None = None
+) -> Iterator[Finding]:
+    """At most one break per chain (the first), every missing body that no erasure record covers, then strays.
+
+    `kept` are heads exported earlier: only they can show that a whole tail was removed together with its head. Bodies
+    that are rightly gone are counted in `erased`.
     """
-    exported = dict(kept or {})
+    exported, erasures = dict(kept or {}), _Erasures()
     for server in servers(conn):
-        finding = _walk(conn, server, exported.pop(server.server_id, None))
+        finding = _walk(conn, server, exported.pop(server.server_id, None), erasures)
         if finding is not None:
             yield finding
     for server_id, head in exported.items():
         yield Finding(server_id, head.server_seq, None, "kept_head", "the chain of this exported head is gone")
+    yield from _missing(conn, erasures, erased or Erased())
     yield from _strays(conn)
 
 
-def _walk(conn: Connection, server: ServerRow, kept: Head | None) -> Finding | None:
+def _missing(conn: Connection, erasures: _Erasures, erased: Erased) -> Iterator[Finding]:
+    coverage = erasures.coverage
+    coverage.merge()
+    for row in conn.execute(_BODILESS):
+        if coverage.covers_from_before(row.server_id, row.server_seq):
+            erased.before_records += 1
+        if coverage.covers(row.server_id, row.server_seq):
+            erased.recorded += 1
+        else:
+            yield _finding(row, "missing_body", "the body is gone and no erasure record covers it")
+    for server_id, (first, last) in coverage.every():
+        body = ledger_body.c
+        there = select(body.server_seq).where(body.server_id == server_id, body.server_seq.between(first, last))
+        for seq in conn.execute(there.order_by(body.server_seq)).scalars():
+            yield Finding(server_id, seq, None, "body_not_erased", "an erasure record names it, and the body is there")
+    for server_id, seq, call_id in erasures.starts[1:]:
+        detail = "a second record of what was erased before erasures were recorded"
+        yield Finding(server_id, seq, call_id, "second_start_of_erasures", detail)
+
+
+def _walk(conn: Connection, server: ServerRow, kept: Head | None, erasures: _Erasures) -> Finding | None:
     if not has_sound_head(server):
         return Finding(server.server_id, None, None, "unreadable", "the head is not made of numbers and a hash")
     last, batch = Head(0, genesis_hash(server.server_id)), _BATCH
@@ -106,7 +166,7 @@ def _walk(conn: Connection, server: ServerRow, kept: Head | None) -> Finding | N
         if not rows:
             return _check_end(conn, server, kept, last)
         for row in rows:
-            finding = _check(row, last.server_seq + 1, last.hash)
+            finding = _check(row, last.server_seq + 1, last.hash, erasures)
             if finding is None and kept is not None and kept.server_seq == row.server_seq and kept.hash != row.hash:
                 finding = _finding(row, "kept_head", "the link differs from the head exported here")
             if finding is not None:
@@ -124,7 +184,7 @@ def _links(conn: Connection, server: ServerRow, after: int, limit: int) -> Seque
     ).all()
 
 
-def _check(row: Row[Any], expected: int, previous: bytes) -> Finding | None:
+def _check(row: Row[Any], expected: int, previous: bytes, erasures: _Erasures) -> Finding | None:
     if row.server_seq != expected:
         return Finding(row.server_id, expected, None, "missing_link", f"the next link is {row.server_seq}")
     blobs = (row.body_hash, row.hash) if row.has_body is None else (row.body_hash, row.hash, row.body)
@@ -133,17 +193,16 @@ def _check(row: Row[Any], expected: int, previous: bytes) -> Finding | None:
     if len(row.body_hash) != len(previous) or link_hash(previous, expected, row.body_hash) != row.hash:
         return _finding(row, "link_hash", "the link does not follow from its predecessor and its body hash")
     if row.has_body is None:
-        if row.erased_at_ms is None:
-            return _finding(row, "missing_body", "the body is gone without having been erased")
+        # Whether it was rightly erased is known once every chain was walked.
         return None
     if row.erased_at_ms is not None:
         return _finding(row, "body_not_erased", "the link says erased, the body is there")
     if body_hash(row.body) != row.body_hash:
         return _finding(row, "body_hash", "the body is not the one that was hashed")
-    return _check_body(row)
+    return _check_body(row, erasures)
 
 
-def _check_body(row: Row[Any]) -> Finding | None:
+def _check_body(row: Row[Any], erasures: _Erasures) -> Finding | None:
     try:
         record = record_from_body(row.body)
     except ValueError as error:
@@ -154,7 +213,15 @@ def _check_body(row: Row[Any]) -> Finding | None:
         return _finding(row, "wrong_server", f"the body was written by server {record.caller.server_id}")
     stored = row._mapping
     wrong = [name for name, value in asdict(index_columns(record)).items() if stored[name] != value]
-    return _finding(row, "index_columns", f"differs from the body: {', '.join(wrong)}") if wrong else None
+    if wrong:
+        return _finding(row, "index_columns", f"differs from the body: {', '.join(wrong)}")
+    if record.kind == "erasure":
+        try:
+            erased_ranges(record)
+        except ValueError as error:
+            return _finding(row, "body_unreadable", str(error))
+        erasures.take(record, row.server_seq)
+    return None
 
 
 def _check_end(conn: Connection, server: ServerRow, kept: Head | None, last: Head) -> Finding | None:

@@ -7,6 +7,7 @@ from anyio import sleep
 from sqlalchemy import Connection
 
 from nova_mcp.clock import Clock
+from nova_mcp.observation.erasure import Eraser
 from nova_mcp.observation.pruner import PruneRequest, prune
 from nova_mcp.observation.rules import Holds, RetentionPolicy
 from nova_mcp.settings import RetentionSettings
@@ -37,12 +38,14 @@ class Janitor:
         db: Database,
         clock: Clock,
         policy: RetentionPolicy,
+        by: Eraser,
         chores: Sequence[Chore] = (),
         keeping: Keeping = lambda _: Holds(),
     ) -> None:
         self._db = db
         self._clock = clock
         self._policy = policy
+        self._by = by
         self._chores = tuple(chores)
         self._keeping = keeping
 
@@ -63,7 +66,7 @@ class Janitor:
     async def sweep(self) -> int:
         """Erase every body whose time is over; says how many went."""
         holds = await self._db.read(self._keeping)
-        request, erased = PruneRequest(policy=self._policy, holds=holds, limit=STEP), 0
+        request, erased = PruneRequest(self._by, self._policy, holds, limit=STEP), 0
         while True:
             report = await self._db.write(prune, self._clock.now_ms(), request)
             erased += report.total

@@ -12,7 +12,8 @@ MUTATING: frozenset[Effect] = frozenset({"navigate", "act", "commit", "write"})
 ACTING: frozenset[Effect] = frozenset({"navigate", "act", "commit"})
 INTERACTING: frozenset[Effect] = frozenset({"act", "commit"})
 ActionKind = Literal["read", "navigate", "interact", "write", "meta"]
-RecordKind = Literal["call", "intent", "recovery"]
+# `erasure`: bodies that were erased; `gap`: a time in which the store could not be written.
+RecordKind = Literal["call", "intent", "recovery", "erasure", "gap"]
 OutcomeKind = Literal["ok", "failed", "partial", "blocked_preflight", "invalid", "crashed", "cancelled", "pending"]
 Flag = Literal[
     "content_exposed",

@@ -1,4 +1,4 @@
-"""Erases bodies whose time is over; the links stay, so the chains stay whole."""
+"""Erases bodies whose time is over; the links stay, so the chains stay whole, and every erasure is itself recorded."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, func, select, tuple_, update
 
+from nova_mcp.observation.erasure import Eraser, record_erasure
 from nova_mcp.observation.rules import (
     DAY_MS,
     EraseBody,
@@ -16,9 +17,11 @@ from nova_mcp.observation.rules import (
     RetentionSubject,
     retention,
 )
-from nova_mcp.observation.store import ledger_body, ledger_link, ledger_open_intent
+from nova_mcp.observation.store import hold_chain, ledger_body, ledger_link, ledger_open_intent
 
 _BATCH = 500
+# What tells why something is missing must not go missing itself.
+_KEPT_KINDS = ("erasure", "gap")
 _NO_HOLDS = Holds()
 _DEFAULTS = RetentionPolicy()
 _MARK = (
@@ -56,8 +59,12 @@ class PruneReport:
 
 @dataclass(frozen=True, slots=True)
 class PruneRequest:
-    """One run: `limit` bounds how many bodies one transaction looks at, so that callers are not held up for long."""
+    """One run: `limit` bounds how many bodies one transaction looks at, so that callers are not held up for long.
 
+    `by` is who erases; only a dry run does without.
+    """
+
+    by: Eraser | None = None
     policy: RetentionPolicy = _DEFAULTS
     holds: Holds = _NO_HOLDS
     dry_run: bool = False
@@ -78,12 +85,26 @@ _OLD = (
         (ledger_body.c.server_id == ledger_link.c.server_id) & (ledger_body.c.server_seq == ledger_link.c.server_seq),
     )
     .outerjoin(ledger_open_intent, ledger_open_intent.c.call_id == ledger_link.c.call_id)
+    .where(ledger_body.c.kind.not_in(_KEPT_KINDS))
     .order_by(ledger_body.c.at_ms, ledger_body.c.server_id, ledger_body.c.server_seq)
 )
 
 
 def prune(conn: Connection, now_ms: int, request: PruneRequest) -> PruneReport:
     """Apply the retention rule to every body older than the shortest period."""
+    if request.by is None and not request.dry_run:
+        raise ValueError("an erasure is recorded with who erases")
+    if request.by is not None and not request.dry_run:
+        # Every transaction that writes takes its chain first.
+        hold_chain(conn, request.by.server_id)
+    gone: list[tuple[str, int]] = []
+    report = _apply(conn, now_ms, request, gone)
+    if request.by is not None and gone:
+        record_erasure(conn, request.by, gone, report.erased, now_ms)
+    return report
+
+
+def _apply(conn: Connection, now_ms: int, request: PruneRequest, gone: list[tuple[str, int]]) -> PruneReport:
     erased: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     size, cursor, left = 0, request.resume, request.limit
@@ -97,28 +118,39 @@ def prune(conn: Connection, now_ms: int, request: PruneRequest) -> PruneReport:
                 case KeepBody(reason):
                     kept[reason] += 1
                 case EraseBody(rule):
+                    if not request.dry_run:
+                        if not _erase(conn, row.server_id, row.server_seq, now_ms):
+                            # Another server was faster, and its record says so.
+                            continue
+                        gone.append((row.server_id, row.server_seq))
                     erased[rule] += 1
                     size += row.size
-                    if not request.dry_run:
-                        _erase(conn, row.server_id, row.server_seq, now_ms)
         cursor = PruneCursor(rows[-1].at_ms, rows[-1].server_id, rows[-1].server_seq)
         left = None if left is None else left - len(rows)
     return PruneReport(erased, kept, size, cursor)
 
 
-def erase_bodies(conn: Connection, call_ids: Iterable[str], now_ms: int) -> int:
+def erase_bodies(conn: Connection, call_ids: Iterable[str], now_ms: int, by: Eraser) -> int:
     """Erase named bodies; those of open intents stay, because recovery needs them. Says how many went."""
-    gone = 0
+    hold_chain(conn, by.server_id)
+    gone: list[tuple[str, int]] = []
     for chunk in _chunks(sorted(set(call_ids))):
         rows = conn.execute(
-            select(ledger_link.c.server_id, ledger_link.c.server_seq)
-            .where(ledger_link.c.call_id.in_(chunk), ledger_link.c.erased_at_ms.is_(None))
+            select(ledger_body.c.server_id, ledger_body.c.server_seq)
+            .join_from(
+                ledger_link,
+                ledger_body,
+                (ledger_body.c.server_id == ledger_link.c.server_id)
+                & (ledger_body.c.server_seq == ledger_link.c.server_seq),
+            )
+            .where(ledger_link.c.call_id.in_(chunk), ledger_body.c.kind.not_in(_KEPT_KINDS))
             .where(ledger_link.c.call_id.not_in(select(ledger_open_intent.c.call_id)))
-            .order_by(ledger_link.c.server_id, ledger_link.c.server_seq)
+            .order_by(ledger_body.c.server_id, ledger_body.c.server_seq)
         ).all()
-        for row in rows:
-            gone += _erase(conn, row.server_id, row.server_seq, now_ms)
-    return gone
+        gone += [(row[0], row[1]) for row in rows if _erase(conn, row[0], row[1], now_ms)]
+    if gone:
+        record_erasure(conn, by, gone, {"named": len(gone)}, now_ms)
+    return len(gone)
 
 
 def _after(horizon: int, cursor: PruneCursor | None, limit: int) -> Select[Any]:

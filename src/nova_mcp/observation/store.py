@@ -190,6 +190,13 @@ def register_server(conn: Connection, info: ServerInfo) -> None:
     )
 
 
+def ensure_registered(conn: Connection, info: ServerInfo) -> None:
+    """Start a chain unless it has begun already."""
+    known = select(ledger_server.c.server_id).where(ledger_server.c.server_id == info.server_id)
+    if conn.execute(known).first() is None:
+        register_server(conn, info)
+
+
 def end_server(conn: Connection, server_id: ServerId, now_ms: int, reason: str) -> None:
     conn.execute(
         update(ledger_server)

@@ -18,6 +18,7 @@ from nova_mcp.storage import recovery, schema
 from nova_mcp.storage.errors import StoreUnavailable, unavailable
 from nova_mcp.storage.filesystem import network_file_system
 from nova_mcp.storage.lanes import Lane
+from nova_mcp.storage.reading import LookingSession
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,15 +49,47 @@ class Database:
         return self.url.get_backend_name()
 
     @classmethod
-    def open(cls, url: str, *, tuning: Tuning | None = None, now_ms: Callable[[], int] | None = None) -> "Database":
-        """Open the store and bring its schema up to date; StoreUnavailable says why it cannot be used."""
+    def open(
+        cls,
+        url: str,
+        *,
+        tuning: Tuning | None = None,
+        now_ms: Callable[[], int] | None = None,
+        create: bool = True,
+        recover: bool = True,
+    ) -> "Database":
+        """Open the store and bring its schema up to date; StoreUnavailable says why it cannot be used.
+
+        `create` makes a store that is missing, `recover` moves a damaged file aside and begins a new one.
+        """
         sizes = tuning or Tuning()
         target = make_url(url)
         if target.get_backend_name() == "sqlite":
-            return _open_sqlite(target, sizes, now_ms or _wall_ms)
+            return _open_sqlite(target, sizes, _Opening(create, recover, now_ms or _wall_ms))
         if target.get_backend_name() == "postgresql":
-            return _open_postgres(target.set(drivername="postgresql+psycopg"), sizes)
+            return _open_postgres(target.set(drivername="postgresql+psycopg"), sizes, create=create)
         raise ValueError(f"unknown kind of store: {target.drivername}; use sqlite:///path or postgresql://…")
+
+    @classmethod
+    def open_for_reading(cls, url: str, *, tuning: Tuning | None = None, older: bool = False) -> "Database":
+        """Open the store as it stands; nothing in it or beside it is created, repaired, moved or migrated.
+
+        `older` takes a store that an earlier version left, for those who read only what no migration has changed.
+        """
+        sizes = tuning or Tuning()
+        target = make_url(url)
+        if target.get_backend_name() == "sqlite":
+            database = _look_at_sqlite(target, sizes)
+        elif target.get_backend_name() == "postgresql":
+            database = _look_at_postgres(target.set(drivername="postgresql+psycopg"), sizes)
+        else:
+            raise ValueError(f"unknown kind of store: {target.drivername}; use sqlite:///path or postgresql://…")
+        try:
+            database.read_sync(schema.require_readable, older=older)
+        except BaseException:
+            database.close_sync()
+            raise
+        return database
 
     async def write(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(conn, …)` in a write transaction; a cancelled caller loses the result, never the transaction."""
@@ -71,6 +104,20 @@ class Database:
 
     def read_sync(self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return self._reader.call_sync(fn, args, kwargs)
+
+    async def trouble(self, limit_s: float) -> StoreUnavailable | None:
+        """Why the store could not take a record right now, or None: a write transaction that writes nothing.
+
+        It finds a store that is gone, replaced, locked, read-only, upgraded or unreachable. A full disk shows only when
+        something is written.
+        """
+        with anyio.move_on_after(limit_s):
+            try:
+                await self.write(_nothing)
+            except StoreUnavailable as failure:
+                return failure
+            return None
+        return StoreUnavailable("locked", f"no answer within {limit_s:g} s")
 
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self.close_sync)
@@ -92,11 +139,25 @@ def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _nothing(_: Connection) -> None:
+    """The work of a transaction that only shows that there can be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What opening may do to an SQLite file."""
+
+    create: bool
+    recover: bool
+    now_ms: Callable[[], int]
+
+
 class _HeldSession:
     """A thread that keeps one connection: SQLite, where opening costs more than a unit of work."""
 
-    def __init__(self, engine: Engine, file: "_DatabaseFile", patience_s: float) -> None:
+    def __init__(self, engine: Engine, file: "_DatabaseFile", patience_s: float, *, writes: bool) -> None:
         self._engine = engine
+        self._writes = writes
         self._file = file
         self._patience_s = patience_s
         self._conn: Connection | None = None
@@ -113,6 +174,8 @@ class _HeldSession:
             if self._conn is None:
                 self._conn = self._engine.connect()
             with self._conn.begin():
+                if self._writes:
+                    schema.refuse_newer(self._conn)
                 return fn(self._conn, *args, **kwargs)
         except StoreUnavailable:
             self.close()
@@ -135,16 +198,29 @@ class _HeldSession:
 class _PooledSession:
     """A thread that borrows a connection per unit of work: PostgreSQL, which may restart in between."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, writes: bool) -> None:
         self._engine = engine
+        self._writes = writes
 
     def run(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], queued_at: float) -> T:
         try:
             with self._engine.begin() as conn:
+                if self._writes:
+                    schema.refuse_newer(conn)
                 return fn(conn, *args, **kwargs)
         except Exception as error:  # driver errors come wrapped and bare, and the driver is an optional import
             _raise(error)
             raise
+
+    def close(self) -> None:
+        return None
+
+
+class _NoWriting:
+    """The writer of a store that was opened for reading."""
+
+    def run(self, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], queued_at: float) -> T:
+        raise RuntimeError("the database was opened for reading")
 
     def close(self) -> None:
         return None
@@ -182,37 +258,50 @@ class _DatabaseFile:
         return found.st_dev, found.st_ino
 
 
-def _open_sqlite(url: URL, tuning: Tuning, now_ms: Callable[[], int]) -> Database:
+def _sqlite_file(url: URL) -> Path:
     if not url.database or url.database == ":memory:":
         raise ValueError("the store needs a file: several threads share it")
-    path = Path(url.database)
+    return Path(url.database)
+
+
+def _open_sqlite(url: URL, tuning: Tuning, opening: _Opening) -> Database:
+    path = _sqlite_file(url)
     kind = network_file_system(path)
     if kind is not None:
         raise StoreUnavailable("network_fs", f"{path} is on {kind}")
-    notice = _prepare_or_recover(path, tuning.busy_timeout_ms, now_ms)
+    notice = _prepare_or_recover(path, tuning.busy_timeout_ms, opening)
     file, patience_s = _DatabaseFile(path), tuning.busy_timeout_ms / 1000
     writing = _sqlite_engine(path, tuning.busy_timeout_ms, writable=True)
     reading = _sqlite_engine(path, tuning.busy_timeout_ms, writable=False)
     return Database(
         url,
-        Lane("nova-writer", 1, lambda: _HeldSession(writing, file, patience_s)),
-        Lane("nova-reader", tuning.sqlite_readers, lambda: _HeldSession(reading, file, patience_s)),
+        Lane("nova-writer", 1, lambda: _HeldSession(writing, file, patience_s, writes=True)),
+        Lane("nova-reader", tuning.sqlite_readers, lambda: _HeldSession(reading, file, patience_s, writes=False)),
         () if notice is None else (notice,),
         [writing, reading],
     )
 
 
-def _prepare_or_recover(path: Path, busy_timeout_ms: int, now_ms: Callable[[], int]) -> str | None:
+def _look_at_sqlite(url: URL, tuning: Tuning) -> Database:
+    path = _sqlite_file(url)
+    reader = Lane("nova-reader", 1, lambda: LookingSession(path, tuning.busy_timeout_ms / 1000))
+    return Database(url, Lane("nova-writer", 1, _NoWriting), reader, (), [])
+
+
+def _prepare_or_recover(path: Path, busy_timeout_ms: int, opening: _Opening) -> str | None:
     deadline = time.monotonic() + busy_timeout_ms / 1000
     while True:
         try:
-            prepare_sqlite(path, busy_timeout_ms)
+            prepare_sqlite(path, busy_timeout_ms, create=opening.create)
             return None
         except StoreUnavailable as damaged:
-            if damaged.reason != "corrupt":
+            if damaged.reason != "corrupt" or not opening.recover:
                 raise
         try:
-            notice = recovery.recover(path, now_ms())
+            notice = recovery.recover(path, opening.now_ms())
+        except FileNotFoundError:
+            # Another server has just moved it.
+            continue
         except StoreUnavailable as refused:
             # Servers that start together on a damaged file: one moves it, the others wait for the new one.
             if refused.reason != "locked" or time.monotonic() > deadline:
@@ -223,16 +312,49 @@ def _prepare_or_recover(path: Path, busy_timeout_ms: int, now_ms: Callable[[], i
         return notice
 
 
-def prepare_sqlite(path: Path, busy_timeout_ms: int) -> None:
+def prepare_sqlite(path: Path, busy_timeout_ms: int, *, create: bool = True) -> None:
     """Create the file if need be, switch it to WAL and migrate it; safe while other processes do the same."""
+    if not path.exists():
+        if not create:
+            raise StoreUnavailable("missing", str(path))
+        _create(path, busy_timeout_ms)
+    elif path.is_file() and path.stat().st_size == 0:
+        # No store of ours is ever that: what was in it is gone, and that must not pass for a beginning.
+        raise StoreUnavailable("corrupt", f"{path}: {recovery.EMPTY}")
+    _migrate(path, busy_timeout_ms)
+
+
+def _create(path: Path, busy_timeout_ms: int) -> None:
+    """A whole store under its name at once: a process that dies meanwhile leaves no empty file there."""
+    fresh = path.with_name(f"{path.name}.new-{os.getpid()}-{time.monotonic_ns()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Evidence is private. An existing file is not touched: closing it here would drop this process's locks on it.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        pass
+        # Evidence is private.
+        os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        try:
+            _migrate(fresh, busy_timeout_ms)
+            _give_name(fresh, path)
+        finally:
+            for suffix in ("", "-wal", "-shm"):
+                fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
     except OSError as error:
         raise StoreUnavailable("full" if error.errno == errno.ENOSPC else "readonly", str(error)) from error
+
+
+def _give_name(fresh: Path, path: Path) -> None:
+    """The name goes to the first of several servers that start together; the others use its file."""
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        return
+    except OSError:
+        # A file system without hard links.
+        if not path.exists():
+            fresh.rename(path)
+
+
+def _migrate(path: Path, busy_timeout_ms: int) -> None:
+    _refuse_newer_file(path, busy_timeout_ms / 1000)
     engine = _sqlite_engine(path, busy_timeout_ms, writable=True)
     try:
         _ensure_wal(path, busy_timeout_ms)
@@ -245,6 +367,16 @@ def prepare_sqlite(path: Path, busy_timeout_ms: int) -> None:
         raise
     finally:
         engine.dispose()
+
+
+def _refuse_newer_file(path: Path, patience_s: float) -> None:
+    """A store of a newer Nova is refused before anything opens it for writing, which would merge its log."""
+    try:
+        LookingSession(path, patience_s).run(schema.current_revision, (), {}, 0.0)
+    except StoreUnavailable as refused:
+        if refused.reason == "schema_newer":
+            raise
+        # Everything else is found, and told apart, by opening it.
 
 
 def _ensure_wal(path: Path, busy_timeout_ms: int) -> None:
@@ -296,9 +428,9 @@ def _sqlite_engine(path: Path, busy_timeout_ms: int, *, writable: bool) -> Engin
 # -- PostgreSQL ------------------------------------------------------------------------------------------------------
 
 
-def _open_postgres(url: URL, tuning: Tuning) -> Database:
+def _postgres_engine(url: URL, tuning: Tuning) -> Engine:
     try:
-        engine = create_engine(
+        return create_engine(
             url,
             pool_size=2 * tuning.postgres_threads,
             max_overflow=0,
@@ -313,9 +445,15 @@ def _open_postgres(url: URL, tuning: Tuning) -> Database:
         raise StoreUnavailable(
             "down", "the PostgreSQL driver is not installed", hint="install it with: pip install 'nova-mcp[postgres]'"
         ) from error
+
+
+def _open_postgres(url: URL, tuning: Tuning, *, create: bool) -> Database:
+    engine = _postgres_engine(url, tuning)
     reading = engine.execution_options(postgresql_readonly=True, isolation_level="REPEATABLE READ")
     try:
         with engine.begin() as conn:
+            if not create and schema.current_revision(conn) is None:
+                raise StoreUnavailable("missing", "the database holds no schema of Nova's")
             schema.upgrade(conn)
     except DBAPIError as error:
         engine.dispose()
@@ -326,8 +464,15 @@ def _open_postgres(url: URL, tuning: Tuning) -> Database:
         raise
     return Database(
         url,
-        Lane("nova-writer", tuning.postgres_threads, lambda: _PooledSession(engine)),
-        Lane("nova-reader", tuning.postgres_threads, lambda: _PooledSession(reading)),
+        Lane("nova-writer", tuning.postgres_threads, lambda: _PooledSession(engine, writes=True)),
+        Lane("nova-reader", tuning.postgres_threads, lambda: _PooledSession(reading, writes=False)),
         (),
         [engine],
     )
+
+
+def _look_at_postgres(url: URL, tuning: Tuning) -> Database:
+    engine = _postgres_engine(url, tuning)
+    reading = engine.execution_options(postgresql_readonly=True, isolation_level="REPEATABLE READ")
+    reader = Lane("nova-reader", 1, lambda: _PooledSession(reading, writes=False))
+    return Database(url, Lane("nova-writer", 1, _NoWriting), reader, (), [engine])

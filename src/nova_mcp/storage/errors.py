@@ -5,7 +5,18 @@ from typing import Literal
 
 from sqlalchemy.exc import DBAPIError
 
-Reason = Literal["locked", "full", "readonly", "corrupt", "network_fs", "down", "schema_newer"]
+Reason = Literal[
+    "locked",
+    "full",
+    "readonly",
+    "corrupt",
+    "network_fs",
+    "down",
+    "schema_newer",
+    "schema_older",
+    "missing",
+    "not_a_store",
+]
 
 _MESSAGES: dict[Reason, tuple[str, str]] = {
     "locked": (
@@ -24,6 +35,12 @@ _MESSAGES: dict[Reason, tuple[str, str]] = {
     ),
     "down": ("the store does not answer", "check that the database is running and reachable"),
     "schema_newer": ("the store was written by a newer Nova", "upgrade this installation, or use another data folder"),
+    "schema_older": (
+        "the store has the schema of an older Nova",
+        "bring it up to date with `nova db upgrade`, or start a server on it; commands that only read change nothing",
+    ),
+    "missing": ("there is no store", "a server creates it when it starts; check --data-dir and --store"),
+    "not_a_store": ("no Nova store was found there", "check --data-dir and --store, or restore a copy"),
 }
 
 

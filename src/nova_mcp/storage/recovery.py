@@ -12,6 +12,7 @@ from pathlib import Path
 from nova_mcp.storage.errors import StoreUnavailable
 
 MAX_RECOVERIES = 3
+EMPTY = "the file is empty (0 bytes)"
 _log = logging.getLogger(__name__)
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -80,6 +81,9 @@ def recover(path: Path, now_ms: int) -> str | None:
 
 
 def move_if_broken(path: Path, aside: Path) -> Healthy | InUse | Moved:
+    if path.stat().st_size == 0:
+        # SQLite would take an empty file for a new database, and delete a log beside it that may hold everything.
+        return _move_unreadable(path, aside, EMPTY)
     conn = sqlite3.connect(path, timeout=0, isolation_level=None)
     try:
         conn.execute("PRAGMA locking_mode=EXCLUSIVE")

@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, MetaData, inspect, text
 
 from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.storage.prepared import Prepared
 
 metadata = MetaData(
     naming_convention={
@@ -14,7 +15,7 @@ metadata = MetaData(
 )
 
 # Listed here so that an up-to-date store opens without importing Alembic, which costs hundreds of milliseconds.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
 HEAD = REVISIONS[-1]
 _MIGRATION_LOCK = 0x6E6F7661
 
@@ -42,6 +43,29 @@ def current_revision(conn: Connection) -> str | None:
     if revision is not None and revision not in REVISIONS:
         raise StoreUnavailable("schema_newer", f"schema revision {revision}")
     return revision
+
+
+def require_readable(conn: Connection, *, older: bool) -> None:
+    """Refuse what this version can't read as it stands; with `older`, any revision that it knows will do."""
+    revision = current_revision(conn)
+    if revision is None:
+        raise StoreUnavailable("not_a_store", "its schema is not there")
+    if revision != HEAD and not older:
+        raise StoreUnavailable("schema_older", f"revision {revision}; this Nova reads {HEAD}")
+
+
+def refuse_newer(conn: Connection) -> None:
+    """Refuse to write into a store that a newer Nova has upgraded while this process used it."""
+    row = _REVISION.run(conn, {}).fetchone()
+    if row is not None and row[0] not in REVISIONS:
+        raise StoreUnavailable(
+            "schema_newer",
+            f"schema revision {row[0]} came while this server ran",
+            hint="end this process and start the newer Nova; nothing was written",
+        )
+
+
+_REVISION = Prepared(text("SELECT version_num FROM alembic_version"))
 
 
 def _migrate(conn: Connection) -> None:
