@@ -41,6 +41,10 @@ class BrowserSettings(Section):
     cdp_endpoint: str | None = Field(None, pattern=r"^(?:https?|wss?)://[^\s/]+")
     viewport: Viewport = Viewport()
     idle_release_s: int = Field(600, ge=5)
+    # A browser, or the process that drives it, that does not answer for so long is ended and replaced.
+    hang_timeout_s: int = Field(8, ge=2, le=300)
+    # Environment variables the browser may know besides the usual ones; secrets of the server are not among those.
+    pass_environment: tuple[str, ...] = ()
     allow_hosts: tuple[str, ...] = ()
     deny_hosts: tuple[str, ...] = ()
     allow_file_roots: tuple[Path, ...] = ()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser as Chromium
 
+from nova_mcp.browser.browser_loss import Loss
 from nova_mcp.browser.hold import HeldBy
 from nova_mcp.browser.keeper import SAVE_EVERY_MS, Keeper
 from nova_mcp.browser.login import Kept, LoginWindow, log_in
@@ -68,7 +69,7 @@ class Server(Browser):
         for sandbox in self.sandboxes:
             if sandbox.context is not None:
                 await sandbox.context.close()
-        self.targets.browser_gone()
+        self.targets.browser_gone(Loss("idle"))
 
 
 Start = Callable[..., Browser]
@@ -273,18 +274,39 @@ async def test_a_damaged_file_is_moved_aside_and_nothing_stops(tmp_path, start, 
     assert len(list((tmp_path / "sandboxes").glob("*/state.json.corrupt-*"))) == 1
 
 
-async def test_a_state_the_browser_refuses_is_moved_aside_too(tmp_path: Path, start, site, caplog) -> None:
+async def test_a_state_with_a_cookie_that_is_none_is_moved_aside_too(tmp_path: Path, start, site, caplog) -> None:
     first = start()
     await fill(first, site)
     await first.aclose()
     body = stored(tmp_path)
-    body["storage"]["cookies"][0]["domain"] = "not a domain at all/"
     body["storage"]["cookies"][0]["sameSite"] = "Sometimes"
     files(tmp_path)[0].write_text(json.dumps(body))
     with caplog.at_level(logging.ERROR):
         tab = await visit(start(), site)
+    assert "damaged" in caplog.text
+    assert await tab.page.evaluate(READ) == EMPTY
+
+
+async def test_a_state_that_a_living_browser_refuses_stays_as_it_is(tmp_path: Path, start, site, caplog) -> None:
+    first = start()
+    await fill(first, site)
+    await first.aclose()
+    body = stored(tmp_path)
+    # Both at once: no browser takes a cookie of a secure name over an insecure way.
+    body["storage"]["cookies"][0] |= {"name": "__Host-sid", "domain": ".shop.example", "secure": False}
+    written = json.dumps(body)
+    files(tmp_path)[0].write_text(written)
+    browser = start()
+    with caplog.at_level(logging.ERROR):
+        tab = await visit(browser, site)
     assert "refused by the browser" in caplog.text
     assert await tab.page.evaluate(READ) == EMPTY
+    assert any("did not take the kept logins" in notice for notice in tab.notices)
+    assert not await sandbox_of(browser, tab).save()
+    await browser.aclose()
+    (path,) = files(tmp_path)
+    assert path.read_text() == written
+    assert list((tmp_path / "sandboxes").glob("*/*.corrupt-*")) == []
 
 
 async def test_a_page_that_never_answers_does_not_keep_cookies_from_being_saved(tmp_path, start, site) -> None:

@@ -39,6 +39,8 @@ class Keeper:
         self._saving = anyio.Lock()
         self._looked_ms = clock.now_ms()
         self._cookies: list[Cookie] | None = None
+        # The file holds what the browser did not take; saving the empty jar instead would lose it.
+        self.suspended = False
 
     @property
     def storage(self) -> StorageState:
@@ -54,11 +56,14 @@ class Keeper:
 
     def context_gone(self) -> None:
         """The jar comes back from what was saved, its sessions too."""
+        self.suspended = False
         self._waiting = dict(self.state.sessions)
         self._cookies = None
 
     async def save(self, context: BrowserContext, limit_s: float | None = SAVE_S) -> bool:
         """Write the jar as it is now, without a limit only its cookies and sessions; False when that failed."""
+        if self.suspended:
+            return False
         async with self._saving:
             # Taken before the look: what happens during it is news for the next one.
             now = self._clock.now_ms()
@@ -95,6 +100,8 @@ class Keeper:
             await self.save(context)
 
     async def _write(self, state: KeptState) -> bool:
+        if self.suspended:
+            return False
         try:
             # Not to be left half done: the lock on saving must not open while a thread still writes.
             with anyio.CancelScope(shield=True):
@@ -105,11 +112,10 @@ class Keeper:
         self.state = state
         return True
 
-    async def discard(self) -> None:
-        """The stored state can't be used; it is moved aside and the sandbox starts empty."""
-        log.error("the stored state of sandbox %s was refused by the browser; moved aside", self.state.sandbox_id)
-        await anyio.to_thread.run_sync(self._files.set_aside, self.state.sandbox_ref)
-        self.state = replace(self.state, storage=StorageState(cookies=[], origins=[]), sessions={}, urls=())
+    def refused(self) -> None:
+        """A browser that lives does not take the stored state: nothing is written over it until one does."""
+        log.error("the kept state of sandbox %s was refused by the browser; its file stays", self.state.sandbox_id)
+        self.suspended = True
         self._waiting = {}
 
     async def forget(self) -> None:

@@ -142,13 +142,6 @@ class KeptFiles:
             draft.unlink(missing_ok=True)
             raise
 
-    def set_aside(self, sandbox_ref: str) -> None:
-        """Move away a state that can be read but not used."""
-        path = self._folder / sandbox_ref / STATE_FILE
-        if path.exists():
-            stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-            path.replace(path.with_name(f"{STATE_FILE}.corrupt-{stamp}Z"))
-
     def remove(self, sandbox_ref: str) -> None:
         shutil.rmtree(self._folder / sandbox_ref, ignore_errors=True)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from playwright.async_api import StorageState
 from pydantic import BaseModel, ConfigDict, Field
@@ -36,18 +36,32 @@ class KeptState:
 
 
 class _Cookie(BaseModel):
-    model_config = ConfigDict(extra="allow")
+    """As strict as the browser that has to take it: what it would refuse is not a cookie."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
 
     name: str
     value: str
     domain: str
     path: str
+    expires: float | None = None
+    http_only: bool | None = Field(None, alias="httpOnly")
+    secure: bool | None = None
+    same_site: Literal["Strict", "Lax", "None"] | None = Field(None, alias="sameSite")
+
+
+class _Item(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    name: str
+    value: str
 
 
 class _Origin(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     origin: str
+    local_storage: list[_Item] | None = Field(None, alias="localStorage")
 
 
 class _Storage(BaseModel):
@@ -138,7 +152,7 @@ def from_json(body: object) -> KeptState:
         principal=read.principal,
         created_at_ms=read.created_at_ms,
         saved_at_ms=read.saved_at_ms,
-        storage=cast(StorageState, read.storage.model_dump(mode="json")),
+        storage=cast(StorageState, read.storage.model_dump(mode="json", by_alias=True, exclude_unset=True)),
         sessions=read.sessions,
         urls=read.urls,
         first=read.first,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import psutil
 from nova_mcp.processes import living, started_ms
 
 FOLDER = "browsers"
+GONE_WITHIN_S = 3.0
+GONE_POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class BrowserNote:
 
     server: ProcessMark
     browser: ProcessMark
+    driver: ProcessMark | None = None
 
 
 def mark(pid: int) -> ProcessMark | None:
@@ -35,7 +39,7 @@ def mark(pid: int) -> ProcessMark | None:
         return None
 
 
-def write_note(data_dir: Path, server_id: str, browser_pid: int) -> Path | None:
+def write_note(data_dir: Path, server_id: str, browser_pid: int, driver_pid: int | None = None) -> Path | None:
     """Note the browser of this server; nothing is written when either process can't be identified."""
     server, browser = mark(os.getpid()), mark(browser_pid)
     if server is None or browser is None:
@@ -44,9 +48,9 @@ def write_note(data_dir: Path, server_id: str, browser_pid: int) -> Path | None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{server_id}.json"
     draft = path.with_suffix(".tmp")
+    marks = {"server": server, "browser": browser, "driver": None if driver_pid is None else mark(driver_pid)}
     body = {
-        "server": {"pid": server.pid, "startedMs": server.started_ms},
-        "browser": {"pid": browser.pid, "startedMs": browser.started_ms},
+        name: {"pid": known.pid, "startedMs": known.started_ms} for name, known in marks.items() if known is not None
     }
     draft.write_text(json.dumps(body), encoding="utf-8")
     draft.replace(path)
@@ -56,7 +60,9 @@ def write_note(data_dir: Path, server_id: str, browser_pid: int) -> Path | None:
 def read_note(path: Path) -> BrowserNote | None:
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
-        marks = [ProcessMark(int(body[who]["pid"]), int(body[who]["startedMs"])) for who in ("server", "browser")]
+        # A driver that still reads ends with its server; older notes do not name it.
+        names = [name for name in ("server", "browser", "driver") if name != "driver" or name in body]
+        marks = [ProcessMark(int(body[name]["pid"]), int(body[name]["startedMs"])) for name in names]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return BrowserNote(*marks)
@@ -77,21 +83,36 @@ def end_leftovers(data_dir: Path) -> int:
         note = read_note(path)
         if note is not None and alive(note.server) is not None:
             continue
-        if note is not None and (browser := alive(note.browser)) is not None:
-            _end(browser)
-            ended += 1
+        if note is not None:
+            ended += end_process(note.browser)
+            if note.driver is not None:
+                end_process(note.driver)
         path.unlink(missing_ok=True)
     return ended
 
 
-def _end(browser: psutil.Process) -> None:
+def end_process(known: ProcessMark) -> bool:
+    """Kill the very process that was marked and everything it started; False when it is gone already."""
+    if (found := alive(known)) is None:
+        return False
     try:
-        family = [*browser.children(recursive=True), browser]
+        family = [*found.children(recursive=True), found]
     except psutil.Error:
-        family = [browser]
+        family = [found]
     for process in family:
         try:
             process.kill()
         except psutil.Error:
             continue
-    psutil.wait_procs(family, timeout=3)
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while any(_runs(process) for process in family) and time.monotonic() < deadline:
+        time.sleep(GONE_POLL_S)
+    return True
+
+
+def _runs(process: psutil.Process) -> bool:
+    """A dead process whose parent has not collected it, perhaps because that one hangs, runs no more."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

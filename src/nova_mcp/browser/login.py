@@ -15,6 +15,7 @@ from nova_mcp.browser.kept_state import KeptState, cookies_per_host
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.target_journal import MemoryJournal
 from nova_mcp.clock import Ports
+from nova_mcp.errors import Unavailable
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.settings import BrowserSettings
 
@@ -76,11 +77,13 @@ async def _context(browser: Browser, keeper: Keeper, *, headed: bool) -> Browser
     chromium = await browser.start()
     try:
         return await chromium.new_context(no_viewport=headed, storage_state=keeper.storage)
-    except Error:
-        if not chromium.is_connected():
-            raise
-    await keeper.discard()
-    return await chromium.new_context(no_viewport=headed)
+    except Error as error:
+        # An empty window instead would be saved over what is kept.
+        raise Unavailable(
+            "browser.launch_failed",
+            "The browser did not take the logins that are kept already.",
+            "Nothing was changed. Try again; to begin anew, move the folder sandboxes away first.",
+        ) from error
 
 
 async def _visit(url: str, context: BrowserContext, keeper: Keeper, person: Person) -> bool:

@@ -4,7 +4,6 @@ import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,17 +13,22 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import Error, Playwright, async_playwright
+from playwright.async_api import CDPSession, Error
+from playwright.async_api import TimeoutError as DriverTimeout
 
+from nova_mcp.browser.browser_loss import Loss
+from nova_mcp.browser.child_environment import child_environment
+from nova_mcp.browser.chromium_process import NOT_OURS, Running, find_process
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claims import is_live
 from nova_mcp.browser.discovery import Found, find_browser, has_display, this_machine
 from nova_mcp.browser.download_rules import DownloadLimits
 from nova_mcp.browser.downloads import Downloads
+from nova_mcp.browser.driver import Driver, DriverFailed
 from nova_mcp.browser.guard import filter_requests
 from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.kept_files import KeptFiles
-from nova_mcp.browser.leftovers import end_leftovers, write_note
+from nova_mcp.browser.leftovers import end_leftovers
 from nova_mcp.browser.page import load_bundle
 from nova_mcp.browser.remote import connect, node_lost, shown_endpoint
 from nova_mcp.browser.sandbox import MAX_SANDBOXES, MAX_TABS, Shares
@@ -46,6 +50,14 @@ SandboxMode = Literal["on", "off", "off_root"]
 MAX_RELAUNCHES = 3
 RELAUNCH_WINDOW_MS = 60_000
 CHECK_S = 1.0
+# A first start may read everything from a slow disk; only after a short try has failed is this much time given.
+PATIENT_START_S = 30.0
+# An order of the browser's own, as closing, and a question to a driver that is suspected.
+ORDER_S = 3.0
+ASK_S = 1.0
+RETRY_AFTER_MS = 30_000
+# A server that stands still again and again proves nothing about its browser, but not for ever.
+SILENT_WHILE_BUSY = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,18 @@ class RuntimeInfo:
     headless: bool | None
     chromium_sandbox: SandboxMode | None
     remote: bool
+
+
+ProcessState = Literal["running", "not started", "no answer", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserHealth:
+    """Driver and browser as `/health` shows them; one that is not needed yet is fine."""
+
+    driver: ProcessState
+    browser: ProcessState
+    ok: bool
 
 
 def sandbox_mode(setting: Literal["auto", "on", "off"], uid: int | None) -> SandboxMode:
@@ -108,11 +132,19 @@ class Browser:
         parts = PageParts(load_bundle(), policy, self.lag, self.downloads)
         self.targets = Targets(self.sandboxes, journal, ports, parts, self.claims)
         self._starting = anyio.Lock()
-        self._playwright: Playwright | None = None
+        self._driver: Driver | None = None
+        self._driver_lost = False
         self._chromium: Chromium | None = None
+        # A session that is asked, again and again, whether the browser still answers.
+        self._probe: CDPSession | None = None
+        self._process = NOT_OURS
+        # Of browsers whose driver is gone.
+        self._endings: list[Running] = []
         self._found: Found | None = None
         self._launches: deque[float] = deque(maxlen=MAX_RELAUNCHES + 1)
-        self._note: Path | None = None
+        # Why the last start failed, and when; nothing once one has succeeded.
+        self._failure: tuple[str, float] | None = None
+        self._swept = False
         self._used_ms = ports.clock.now_ms()
         # The remote browser was there once; and it is not any more.
         self._met_node = False
@@ -151,14 +183,28 @@ class Browser:
     async def warm(self) -> None:
         """Start the driver alone, so that the first page comes sooner; no browser yet."""
         async with self._starting:
-            await self._driver()
+            await self._running_driver()
 
-    async def _driver(self) -> Playwright:
-        if self._playwright is None:
+    async def _running_driver(self) -> Driver:
+        if self._driver is not None and self._driver.running:
+            return self._driver
+        if not self._swept:
             await anyio.to_thread.run_sync(end_leftovers, self._home.data_dir)
             await anyio.to_thread.run_sync(self.staging.clear_leftovers)
-            self._playwright = await async_playwright().start()
-        return self._playwright
+            self._swept = True
+        why = ""
+        for limit_s in (float(self._settings.hang_timeout_s), PATIENT_START_S):
+            try:
+                self._driver = await Driver.start(self._environment(), limit_s, self._on_driver_ended)
+            except DriverFailed as failed:
+                why = str(failed)
+            else:
+                self._driver_lost = False
+                return self._driver
+        raise self._failed(_driver_failed(why))
+
+    def _environment(self) -> dict[str, str]:
+        return child_environment(os.environ, self._settings.pass_environment)
 
     async def start(self) -> Chromium:
         """The running browser; launched when there is none."""
@@ -170,78 +216,119 @@ class Browser:
                 return self._chromium
             now = self._ports.clock.monotonic_ms()
             if not may_launch(tuple(self._launches), now):
-                raise Unavailable(
-                    "browser.restart_limit",
-                    "The browser ended more than three times within a minute.",
-                    "Wait a minute; then look at the machine's memory and the browser's own log.",
-                    retry_after_ms=RELAUNCH_WINDOW_MS,
-                )
-            driver = await self._driver()
-            if self._settings.cdp_endpoint is not None:
-                # Only what was there and went away again counts; one that is down may be asked for at any time.
-                chromium = await connect(driver, self._settings.cdp_endpoint, known=self._met_node)
-                self._met_node = True
-                self._launches.append(now)
-            else:
-                self._launches.append(now)
-                chromium = await self._launch(driver)
-            chromium.on("disconnected", self._on_disconnected)
-            await self.downloads.opened(chromium)
-            self._chromium = chromium
+                raise self._failed(_restart_limit())
+            chromium = await self._connected(now) if self._remote else await self._launched(now)
+            self._chromium, self._failure = chromium, None
             self.node_lost = False
             return chromium
 
-    async def _launch(self, driver: Playwright) -> Chromium:
-        found = find_browser(self._settings.executable, this_machine(driver.chromium.executable_path))
+    @property
+    def _remote(self) -> bool:
+        return self._settings.cdp_endpoint is not None
+
+    async def _connected(self, now_ms: float) -> Chromium:
+        driver = await self._running_driver()
+        try:
+            chromium = await connect(driver.playwright, self._settings.cdp_endpoint or "", known=self._met_node)
+            # Only what was there and went away again counts; one that is down may be asked for at any time.
+            self._met_node = True
+            self._launches.append(now_ms)
+            await self._watch_browser(chromium)
+        except Unavailable as failure:
+            raise self._failed(failure) from failure
+        except Error as error:
+            raise self._failed(node_lost()) from error
+        return chromium
+
+    async def _launched(self, now_ms: float) -> Chromium:
+        """A new browser. The first try is short: a browser or driver that hangs as it starts is given up soon."""
+        self._launches.append(now_ms)
+        failure: Unavailable | None = None
+        for limit_s in (float(self._settings.hang_timeout_s), PATIENT_START_S):
+            driver = await self._running_driver()
+            with anyio.move_on_after(limit_s + ORDER_S):
+                try:
+                    return await self._launch(driver, limit_s)
+                except DriverTimeout as error:
+                    failure = self._launch_failed(error)
+                    continue
+                except Error as error:
+                    failure = self._launch_failed(error)
+                    if driver.running:
+                        break
+                    continue
+            failure = _driver_failed("it did not answer")
+            self._end_driver(driver)
+        raise self._failed(failure or _driver_failed("it ended"))
+
+    async def _launch(self, driver: Driver, limit_s: float) -> Chromium:
+        kind = driver.playwright.chromium
+        found = self._found = find_browser(self._settings.executable, this_machine(kind.executable_path))
         headless = not self._settings.headed
         mode = sandbox_mode(self._settings.chromium_sandbox, _uid())
         if mode == "off_root":
             log.warning("running as root: Chromium's own sandbox is off")
-        try:
-            chromium = await driver.chromium.launch(
-                executable_path=found.path,
-                headless=headless,
-                chromium_sandbox=mode == "on",
-                args=(*launch_args(headless=headless), *self._lookup_args(), *self._home.extra_args),
-                # Signals belong to the server, which closes the browser in order.
-                handle_sigint=False,
-                handle_sigterm=False,
-                handle_sighup=False,
-            )
-        except Error as error:
-            raise _launch_failed(str(found.path), error, headed=not headless) from error
-        self._found = found
-        self._note = await self._write_note(chromium)
+        chromium = await kind.launch(
+            executable_path=found.path,
+            headless=headless,
+            chromium_sandbox=mode == "on",
+            args=(*launch_args(headless=headless), *self._lookup_args(), *self._home.extra_args),
+            timeout=limit_s * 1000,
+            # Signals belong to the server, which closes the browser in order.
+            handle_sigint=False,
+            handle_sigterm=False,
+            handle_sighup=False,
+        )
+        self._process = await find_process(chromium, self._home.data_dir, self._home.server_id, driver.pid)
+        await self._watch_browser(chromium)
         return chromium
+
+    async def _watch_browser(self, chromium: Chromium) -> None:
+        chromium.on("disconnected", self._on_disconnected)
+        await self.downloads.opened(chromium)
+        self._probe = await chromium.new_browser_cdp_session()
 
     def _lookup_args(self) -> tuple[str, ...]:
         rules = unfindable_hosts(self.policy) if self._settings.filter_subresources else None
         return () if rules is None else (f"--host-resolver-rules={rules}",)
 
-    async def _write_note(self, chromium: Chromium) -> Path | None:
-        try:
-            session = await chromium.new_browser_cdp_session()
-            processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
-            await session.detach()
-        except Error:
-            return None
-        pid = next((int(process["id"]) for process in processes if process["type"] == "browser"), None)
-        if pid is None:
-            return None
-        return await anyio.to_thread.run_sync(write_note, self._home.data_dir, self._home.server_id, pid)
+    def _launch_failed(self, error: Error) -> Unavailable:
+        what = "" if self._found is None else str(self._found.path)
+        return _launch_failed(what, error, headed=self._settings.headed)
+
+    def _failed(self, failure: Unavailable) -> Unavailable:
+        self._failure = (failure.reason_code, self._ports.clock.monotonic_ms())
+        return failure
 
     # -- ending
 
     def _on_disconnected(self, chromium: Chromium) -> None:
         if chromium is self._chromium:
-            self.node_lost = self._settings.cdp_endpoint is not None
-            self._gone(node_lost if self.node_lost else None)
+            self.node_lost = self._remote
+            self._gone(Loss("node_lost" if self.node_lost else "browser_ended"))
 
-    def _gone(self, why: Callable[[], Unavailable] | None) -> None:
-        self._chromium = None
+    def _on_driver_ended(self, driver: Driver) -> None:
+        if driver is self._driver:
+            log.error("the browser's driver ended; a new one is started")
+            self._end_driver(driver)
+
+    def _end_driver(self, driver: Driver, loss: Loss | None = None) -> None:
+        """Without its driver a browser is out of reach: it is ended too, and both are started again."""
+        driver.kill()
+        if driver is not self._driver:
+            return
+        self._driver, self._driver_lost = None, True
+        self.node_lost = self._remote and self._chromium is not None
+        process, self._process = self._process, NOT_OURS
+        if self._chromium is not None:
+            self._gone(loss or Loss("driver_ended"))
+        self._endings.append(process)
+
+    def _gone(self, loss: Loss) -> None:
+        self._chromium = self._probe = None
         self.downloads.browser_gone()
         self.sandboxes.browser_gone()
-        self.targets.browser_gone(why)
+        self.targets.browser_gone(loss)
 
     async def release(self, *, idle_only: bool = False) -> None:
         """Close the browser; tabs keep their ids and come back when they are navigated or reloaded."""
@@ -251,18 +338,25 @@ class Browser:
                 return
             await self.sandboxes.save_all()
             # Saving takes a moment, and somebody may have come back in it.
-            if idle_only and not self._long_idle():
+            if self._chromium is not chromium or (idle_only and not self._long_idle()):
                 return
-            self._gone(None)
+            process, self._process = self._process, NOT_OURS
+            self._gone(Loss("idle"))
             # A wanted end is no death.
             self._launches.clear()
+            closed = False
             try:
-                await chromium.close()
+                with anyio.move_on_after(ORDER_S):
+                    await chromium.close()
+                    closed = True
             except Error:
                 log.debug("the browser was gone before it could be closed")
-            if self._note is not None:
-                self._note.unlink(missing_ok=True)
-                self._note = None
+            finally:
+                if not closed:
+                    log.warning("the browser did not close in time and is ended")
+                # Also when the closing itself is cut short: nothing may be left behind.
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(process.end)
 
     async def aclose(self) -> None:
         """End the browser and the driver."""
@@ -270,20 +364,101 @@ class Browser:
         for step in (self.targets.flush_moves, self.claims.settle):
             with suppress(StoreUnavailable):
                 await step()
-        await self.release()
-        self.sandboxes.let_go()
-        await self.staging.aclose()
-        if self._playwright is not None:
-            driver, self._playwright = self._playwright, None
-            await driver.stop()
+        try:
+            await self.release()
+            self.sandboxes.let_go()
+            await self.staging.aclose()
+        finally:
+            driver, self._driver = self._driver, None
+            with anyio.CancelScope(shield=True):
+                if driver is not None:
+                    await driver.stop()
+                await self._tidy_processes()
 
     async def run(self) -> None:
-        """Background care until cancelled: heartbeat, journal, release after idle time."""
+        """Background care until cancelled: heartbeat, journal, release after idle time, a browser that hangs."""
         async with anyio.create_task_group() as group:
             group.start_soon(self.lag.run)
+            group.start_soon(self._watch_answers)
             while True:
                 await anyio.sleep(CHECK_S)
                 await self.care()
+
+    # -- whether it still answers
+
+    async def _watch_answers(self) -> None:
+        """Replace what hangs, start again what ended; of itself a hung process never ends."""
+        while True:
+            await anyio.sleep(CHECK_S)
+            await self._tidy_processes()
+            driver, limit_s = self._driver, float(self._settings.hang_timeout_s)
+            if driver is None or not driver.running:
+                await self._start_again()
+            elif await self._silent(driver, limit_s) and driver is self._driver:
+                await self._end_hung(driver, Loss("no_answer", limit_s))
+            elif self._failure is not None:
+                await self._start_again()
+
+    async def _silent(self, driver: Driver, limit_s: float) -> bool:
+        for _ in range(SILENT_WHILE_BUSY):
+            if await self._answers(driver, limit_s):
+                return False
+            # A server that itself stood still has not heard the answer.
+            if not self.lag.busy_within(limit_s * 1000):
+                break
+        return True
+
+    async def _answers(self, driver: Driver, limit_s: float) -> bool:
+        """Whether the browser answers, or its driver while there is none; what has ended is told by its own event."""
+        with anyio.move_on_after(limit_s), suppress(Error):
+            if (probe := self._probe) is not None:
+                await probe.send("Browser.getVersion")
+            else:
+                await driver.answer()
+            return True
+        return not driver.running or (probe is not None and probe is not self._probe)
+
+    async def _end_hung(self, driver: Driver, loss: Loss) -> None:
+        log.error("%s A new one is started.", loss.describe())
+        if self._chromium is not None:
+            process, self._process = self._process, NOT_OURS
+            self.node_lost = self._remote
+            self._gone(Loss("node_lost") if self._remote else loss)
+            await anyio.to_thread.run_sync(process.end)
+        # It was the browser alone if its driver answers; then the driver stays.
+        if self._remote or not await self._answers(driver, ASK_S):
+            self._end_driver(driver, loss)
+
+    async def _tidy_processes(self) -> None:
+        """End what a driver that is gone can't end any more."""
+        while self._endings:
+            await anyio.to_thread.run_sync(self._endings.pop().end)
+
+    async def _start_again(self) -> None:
+        """A driver that ended is needed again soon; what could not be started is tried from time to time."""
+        failed_ms = None if self._failure is None else self._failure[1]
+        if failed_ms is not None and self._ports.clock.monotonic_ms() - failed_ms < RETRY_AFTER_MS:
+            return
+        try:
+            if failed_ms is not None:
+                await self.start()
+            elif self._driver_lost:
+                await self.warm()
+        except (Unavailable, Error) as failure:
+            log.debug("the browser does not start yet: %s", failure)
+
+    async def health(self) -> BrowserHealth:
+        """What runs and whether it answers; asks, for a moment."""
+        driver, chromium = self._driver, self._chromium
+        if self._failure is not None:
+            return BrowserHealth("running" if driver is not None else "failed", "failed", ok=False)
+        if driver is None or not driver.running:
+            state: ProcessState = "failed" if self._driver_lost else "not started"
+            return BrowserHealth(state, "not started", ok=not self._driver_lost)
+        if await self._answers(driver, ASK_S):
+            return BrowserHealth("running", "running" if chromium is not None else "not started", ok=True)
+        browser: ProcessState = "no answer" if chromium is not None else "not started"
+        return BrowserHealth("no answer" if chromium is None else "running", browser, ok=False)
 
     async def care(self) -> None:
         """One round of it; what is due is decided by the clock alone. A store that is away holds up no jar."""
@@ -315,6 +490,24 @@ class Browser:
 
 def _uid() -> int | None:
     return os.getuid() if hasattr(os, "getuid") else None
+
+
+def _restart_limit() -> Unavailable:
+    return Unavailable(
+        "browser.restart_limit",
+        "The browser ended more than three times within a minute.",
+        "Wait a minute; then look at the machine's memory and the browser's own log.",
+        retry_after_ms=RELAUNCH_WINDOW_MS,
+    )
+
+
+def _driver_failed(why: str) -> Unavailable:
+    return Unavailable(
+        "browser.launch_failed",
+        f"The process that drives the browser did not start: {why}",
+        "Look at the machine's memory and processes, then try again; nova doctor checks the installation.",
+        retry_after_ms=RETRY_AFTER_MS,
+    )
 
 
 def _launch_failed(what: str, error: Error, *, headed: bool) -> Unavailable:

@@ -130,3 +130,10 @@ def in_other_hands(sandbox_id: str, other: HeldBy) -> ClaimMismatch:
 def held_elsewhere(sandbox_id: str, other: HeldBy) -> str:
     who = "another Nova server" if other.pid is None else f"another Nova server (process {other.pid})"
     return f"The kept sandbox with its logins is in use by {who}; sandbox {sandbox_id} is empty and will not be kept."
+
+
+def not_restored(sandbox_id: str) -> str:
+    return (
+        f"The browser did not take the kept logins of sandbox {sandbox_id}: it is empty and is not saved meanwhile. "
+        "Their file stays as it is; the next browser is given it again."
+    )

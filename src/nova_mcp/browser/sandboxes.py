@@ -26,6 +26,7 @@ from nova_mcp.browser.sandbox import (
     in_other_hands,
     limit_reached,
     lost_browser,
+    not_restored,
     sandbox_letters,
     sandbox_number,
     unknown_zone,
@@ -41,6 +42,8 @@ __all__ = ["MAX_SANDBOXES", "Sandbox", "SandboxParts", "Sandboxes", "sandbox_let
 PAGE_TRIES = 3
 PAGE_RETRY_S = 0.1
 HOLD_TRIES = 3
+# A browser under load may fail to take a large jar in time; logins are worth a second try.
+RESTORE_TRIES = 2
 _UNKNOWN_ZONE = "Invalid timezone"
 
 
@@ -267,8 +270,10 @@ class Sandboxes:
     async def _new_context(self, sandbox: Sandbox) -> BrowserContext:
         chromium = await self._launch()
         keeper = sandbox.keeper
-        context = await self._restored(chromium, sandbox, keeper) if keeper is not None else None
-        context = context or await self._made(chromium, sandbox.traits)
+        if keeper is None:
+            context = await self._made(chromium, sandbox.traits)
+        else:
+            context = await self._restored(chromium, sandbox, keeper)
         context.on("close", lambda closed: self._forget(sandbox, closed))
         await self._parts.prepare(context)
         return context
@@ -285,16 +290,17 @@ class Sandboxes:
             storage_state=storage,
         )
 
-    async def _restored(self, chromium: Chromium, sandbox: Sandbox, keeper: Keeper) -> BrowserContext | None:
-        """A context with what was kept; nothing when the living browser does not take it."""
+    async def _restored(self, chromium: Chromium, sandbox: Sandbox, keeper: Keeper) -> BrowserContext:
+        """A context with what was kept; an empty one, not saved, while a browser that lives does not take it."""
         keeper.context_gone()
-        try:
-            return await self._made(chromium, sandbox.traits, keeper.storage)
-        except Error:
-            if not chromium.is_connected():
-                raise
-        await keeper.discard()
-        return None
+        for _ in range(RESTORE_TRIES):
+            with suppress(Error):
+                return await self._made(chromium, sandbox.traits, keeper.storage)
+        # Fails as well where the browser or its driver is what is gone, and then nothing was refused.
+        empty = await self._made(chromium, sandbox.traits)
+        keeper.refused()
+        sandbox.notice = not_restored(sandbox.sandbox_id)
+        return empty
 
     async def new_page(self, sandbox: Sandbox) -> Page:
         """An empty page in a sandbox, in a new browser if the old one just died."""

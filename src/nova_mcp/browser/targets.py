@@ -2,13 +2,15 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 from playwright.async_api import Error, Page
 
 from nova_mcp.browser import turns
+from nova_mcp.browser.browser_loss import Loss
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claim_store import ClaimEnd
 from nova_mcp.browser.claims import IMPLICIT_LEASE_MS, Claim, Lease, Place, is_live
@@ -31,7 +33,7 @@ from nova_mcp.browser.target_refusals import (
     unknown_tab,
 )
 from nova_mcp.clock import Ports
-from nova_mcp.errors import InvalidParams, NovaError, Precondition, Unavailable
+from nova_mcp.errors import InvalidParams, NovaError, Precondition
 from nova_mcp.hosts import under
 from nova_mcp.observation.model import Caller, Json, Owner
 from nova_mcp.observation.sights import PageLife
@@ -88,6 +90,8 @@ class Targets:
         self._moved: dict[str, str] = {}
         self._turns: dict[Owner, turns.Turns] = {}
         self._snapshots = SnapshotShelf()
+        # The last loss of a browser, by the principals that have not been told yet.
+        self._untold: dict[str, tuple[Loss, tuple[str, ...]]] = {}
 
     def __iter__(self) -> Iterator[Tab]:
         return iter(tuple(self._tabs.values()))
@@ -228,6 +232,8 @@ class Targets:
         if sandbox.deleted:
             await self.close_tab(tab, "sandbox_deleted")
             raise deleted_meanwhile(sandbox.sandbox_id)
+        if (lost := self._lost_notice(caller.principal)) is not None:
+            tab.notices.append(lost)
         if sandbox.notice is not None:
             tab.notices.append(sandbox.notice)
             sandbox.notice = None
@@ -334,11 +340,25 @@ class Targets:
             if self._moved.get(target_id) == url:
                 del self._moved[target_id]
 
-    def browser_gone(self, why: Callable[[], Unavailable] | None = None) -> None:
+    def browser_gone(self, loss: Loss) -> None:
         """The browser ended: tabs keep their ids and wait to be recovered."""
-        for tab in self._tabs.values():
-            tab.channel.lost_with = why
+        lost = [tab for tab in self._tabs.values() if tab.channel.lost_with is None]
+        lost.sort(key=lambda tab: tab.last_activity_ms, reverse=True)
+        for tab in lost:
+            # Only to their own principal: nobody learns how many tabs another one has.
+            names = tuple(other.target_id for other in lost if other.principal == tab.principal)
+            tab.channel.lost_with = partial(loss.error, names)
+            if loss.cause != "idle":
+                self._untold[tab.principal] = (loss, names)
             tab.channel.end("lost")
+
+    def _lost_notice(self, principal: str) -> str | None:
+        """Said once beside the answer that opens a tab in the next browser: which tabs the last one took with it."""
+        if (untold := self._untold.pop(principal, None)) is None:
+            return None
+        loss, names = untold
+        still = tuple(name for name in names if (tab := self._tabs.get(name)) and tab.channel.state != "ready")
+        return loss.notice(still) if still else None
 
     # -- what tabs report
 

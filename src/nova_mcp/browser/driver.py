@@ -1,0 +1,111 @@
+"""Playwright's driver: a process of its own, started with a clean environment, watched, and ended by its id."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import anyio
+from playwright._impl import transport as driver_transport
+from playwright._impl.out_of_process import PlaywrightClient
+from playwright.async_api import Error, Playwright
+
+log = logging.getLogger(__name__)
+
+STOP_S = 2.0
+
+
+class DriverFailed(Exception):
+    """The driver did not start, or not in time; the message says why."""
+
+
+class Driver:
+    """One run of the driver. `ended` is called once, when it is gone and nobody asked for that."""
+
+    def __init__(self, playwright: Playwright, client: PlaywrightClient, ended: Callable[["Driver"], None]) -> None:
+        self.playwright = playwright
+        self._client = client
+        self._process: asyncio.subprocess.Process = client._transport._proc
+        self._ended = ended
+        self._open = True
+        # Told before the calls that wait for the driver fail, so that they can say why.
+        client._connection.on("close", self._on_close)
+
+    @classmethod
+    async def start(cls, environment: Mapping[str, str], limit_s: float, ended: Callable[["Driver"], None]) -> "Driver":
+        """A running driver that has answered; DriverFailed when it does not within the limit."""
+        client = PlaywrightClient()
+        _give_environment(client, environment)
+        try:
+            with anyio.fail_after(limit_s):
+                implementation = await client._playwright
+        except BaseException as error:
+            _kill(getattr(client._transport, "_proc", None))
+            if isinstance(error, TimeoutError):
+                raise DriverFailed(f"it did not answer within {limit_s:g} s") from error
+            if isinstance(error, Exception):
+                raise DriverFailed((str(error).splitlines() or [type(error).__name__])[0][:200]) from error
+            raise
+        return cls(Playwright(implementation), client, ended)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._open and self._process.returncode is None
+
+    async def answer(self) -> None:
+        """Return once the driver itself has answered; no browser is asked."""
+        context = await self.playwright.request.new_context()
+        await context.dispose()
+
+    async def stop(self) -> None:
+        """End it in order; one that does not end in time is killed."""
+        self._open = False
+        try:
+            with anyio.move_on_after(STOP_S), suppress(Error):
+                await self._client.stop()
+        finally:
+            _kill(self._process)
+
+    def kill(self) -> None:
+        """End it at once, whether it answers or not; every call that waits for it fails."""
+        self._open = False
+        _kill(self._process)
+
+    def _on_close(self) -> None:
+        if self._open:
+            self.kill()
+            self._ended(self)
+
+
+def _kill(process: asyncio.subprocess.Process | None) -> None:
+    if process is not None and process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()
+
+
+def _give_environment(client: PlaywrightClient, environment: Mapping[str, str]) -> None:
+    """The driver takes a copy of the server's whole environment and offers no other way to choose it."""
+    connect = client._transport.connect
+    module: Any = driver_transport
+
+    async def connect_cleanly() -> None:
+        usual = module.get_driver_env
+
+        def chosen_once() -> dict[str, str]:
+            module.get_driver_env = usual
+            own = {name: value for name, value in usual().items() if name.startswith("PW_")}
+            return {**own, **environment}
+
+        # Asked for before `connect` waits for anything, so that no other driver can get it.
+        module.get_driver_env = chosen_once
+        try:
+            await connect()
+        finally:
+            module.get_driver_env = usual
+
+    client._transport.connect = connect_cleanly  # type: ignore[method-assign]
