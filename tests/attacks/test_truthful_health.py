@@ -1,8 +1,11 @@
 """`/health` is believed by machines: whatever keeps calls from being served is not answered with 200."""
 
+import json
 import os
+import re
 import signal
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,8 +20,9 @@ from nova_mcp.app import build
 from nova_mcp.browser.leftovers import read_note
 from nova_mcp.server.http import serve_http
 from nova_mcp.server.lifetime import Ending
-from nova_mcp.settings import Settings
+from nova_mcp.settings import HttpSettings, Settings
 
+DOCKERFILE = Path(__file__).resolve().parents[2] / "Dockerfile"
 # How long an answer may take: every part is asked for at most a few seconds.
 ANSWER_S = 10.0
 
@@ -76,6 +80,15 @@ def ill(status: int, body: dict[str, Any]) -> bool:
     return (status, body["status"]) == (503, "failing")
 
 
+async def image_check(server: Asked) -> int:
+    """The exit code of the container image's own health check, asked about this server."""
+    text = DOCKERFILE.read_text(encoding="utf-8")
+    (command,) = re.findall(r"HEALTHCHECK .*\n\s*CMD (\[.*\])", text)
+    program = json.loads(command)[2].replace(f"http://127.0.0.1:{HttpSettings().port}", server.root)
+    done = await anyio.run_process([sys.executable, "-c", program], check=False)
+    return done.returncode
+
+
 @pytest.fixture(scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncIterator[Asked]:
     async with asked(tmp_path_factory.mktemp("health"), browser={"hang_timeout_s": 60}) as running:
@@ -92,8 +105,10 @@ async def test_a_store_that_is_gone_or_locked_is_told(server: Asked) -> None:
     store = server.data_dir / "nova.db"
     store.rename(store.with_name("elsewhere"))
     assert (await server.until(ill))["store"] == "sqlite: down"
+    assert await image_check(server) != 0
     store.with_name("elsewhere").rename(store)
     await server.until(well)
+    assert await image_check(server) == 0
     other = sqlite3.connect(store, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:

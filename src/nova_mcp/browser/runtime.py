@@ -320,7 +320,7 @@ class Browser:
         if driver is not self._driver:
             return
         self._driver, self._driver_lost = None, True
-        self.node_lost = self._remote and self._chromium is not None
+        self.node_lost = self._remote and (self.node_lost or self._chromium is not None)
         process, self._process = self._process, NOT_OURS
         if self._chromium is not None:
             self._gone(loss or Loss("driver_ended"))
