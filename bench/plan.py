@@ -16,7 +16,7 @@ class Planned:
 
 PLAN: Final = (
     Planned("pipeline", "What the pipeline costs: per call, at start, in tokens, on the write path, in memory.", 240),
-    Planned("kill", "The server killed at random points of many calls: nothing answered may be missing.", 360),
+    Planned("kill", "The server killed at random points of many calls: nothing answered may be missing.", 600),
     Planned(
         "truth",
         "Does Nova say what is true? Guarded actions on a site that fails at random and keeps the books.",

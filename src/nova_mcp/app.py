@@ -45,6 +45,7 @@ from nova_mcp.promotion.taking_up import take_up
 from nova_mcp.retention import chores, holds, note_chores
 from nova_mcp.secrets.store import SecretStore, open_secrets
 from nova_mcp.server.backend import Health
+from nova_mcp.server.health_check import HealthCheck
 from nova_mcp.server.logs import hide_in_logs
 from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
@@ -109,6 +110,7 @@ class Nova:
         )
         self._background = [*early, *(asyncio.create_task(_keep_running(loop)) for loop in loops)]
         self._closed = False
+        self._health = HealthCheck(db.dialect, parts.recorder.beat, parts.browser.health, parts.ports.clock)
         self._uncover = hide_in_logs(parts.secrets.redactor.text)
 
     @property
@@ -126,9 +128,9 @@ class Nova:
         """Start the browser's driver, so that the first page comes sooner."""
         await self._parts.browser.warm()
 
-    def health(self) -> Health:
-        browser = "running" if self._parts.browser.running else "not started"
-        return Health(status="ok", version=__version__, store=self._db.dialect, browser=browser)
+    async def health(self) -> Health:
+        """Whether calls can be served: store, driver and browser, each asked within a moment."""
+        return await self._health.ask()
 
     async def close(self, reason: str) -> None:
         """End calls, browser and store in this order; what was answered stays recorded."""

@@ -43,6 +43,8 @@ class BrowserSettings(Section):
     idle_release_s: int = Field(600, ge=5)
     # A browser, or the process that drives it, that does not answer for so long is ended and replaced.
     hang_timeout_s: int = Field(8, ge=2, le=300)
+    # Above this the pages that fill the process that drives the browser are closed, and if need be it is replaced.
+    driver_memory_mb: int = Field(600, ge=200)
     # Environment variables the browser may know besides the usual ones; secrets of the server are not among those.
     pass_environment: tuple[str, ...] = ()
     allow_hosts: tuple[str, ...] = ()

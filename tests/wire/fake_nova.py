@@ -106,7 +106,7 @@ class FakeBackend:
     async def warm(self) -> None:
         self._report("warm")
 
-    def health(self) -> Health:
+    async def health(self) -> Health:
         return Health("ok", "test", "open", "running")
 
     async def close(self, reason: str) -> None:

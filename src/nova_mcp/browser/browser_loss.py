@@ -6,9 +6,10 @@ from typing import Final, Literal, TypeAlias
 from nova_mcp.errors import Unavailable
 from nova_mcp.observation.model import Json
 
-LossCause: TypeAlias = Literal["browser_ended", "driver_ended", "no_answer", "node_lost", "idle"]
+LossCause: TypeAlias = Literal["browser_ended", "driver_ended", "no_answer", "node_lost", "idle", "memory"]
 
 TABS_NAMED: Final = 10
+URL_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Loss:
                 return "The process that drives the browser ended, and the browser with it."
             case "no_answer":
                 return f"The browser did not answer for {self.silent_s:g} s, so it was ended."
+            case "memory":
+                return "Pages filled the memory of the process that drives the browser, so both were ended."
             case "idle":
                 return "The browser was closed because nothing needed it."
             case "node_lost":
@@ -52,3 +55,12 @@ def name_tabs(tabs: tuple[str, ...]) -> str:
         return ""
     more = f" and {len(tabs) - TABS_NAMED} more" if len(tabs) > TABS_NAMED else ""
     return f"Lost with it: {', '.join(tabs[:TABS_NAMED])}{more}."
+
+
+def flooded(url: str, why: str) -> Unavailable:
+    """One page was closed for the sake of all others."""
+    return Unavailable(
+        "tab.lost",
+        f'The page at "{url[:URL_CHARS]}" was closed: {why}.',
+        "Open another page in this tab; the same one is likely to do it again.",
+    )

@@ -11,6 +11,7 @@ from nova_mcp.browser.frame_ids import whole_id
 from nova_mcp.browser.frame_sessions import GONE_TARGET, FrameSessions, frame_detached
 from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.messages import Listeners, Message, PageMessages
+from nova_mcp.browser.page_meter import PageMeter
 from nova_mcp.errors import NotFound, Unavailable
 from nova_mcp.observation.model import Json
 
@@ -73,7 +74,8 @@ class PageChannel:
         self.told = PageMessages()
         self._bundle = bundle
         self._lag = lag
-        self._frames = FrameSessions(page, bundle, self.told.take)
+        self.meter = PageMeter(lag.now_ms)
+        self._frames = FrameSessions(page, bundle, self.told.take, self.meter)
         self._pending: set[anyio.CancelScope] = set()
         self._on_documents: Listeners[str] = Listeners()
         self._on_ends: Listeners[None] = Listeners()
@@ -130,10 +132,10 @@ class PageChannel:
 
     def ended_error(self) -> Unavailable:
         """Why this page can't answer, with the way back."""
-        if self.stormed:
-            return storm()
         if self.lost_with is not None:
             return self.lost_with()
+        if self.stormed:
+            return storm()
         if self.state == "crashed":
             return Unavailable(
                 "tab.crashed",

@@ -69,3 +69,11 @@ def _profile_of(pid: int) -> Path | None:
     given = [Path(word.removeprefix(_PROFILE_FLAG)) for word in words if word.startswith(_PROFILE_FLAG)]
     made = [path for path in given if path.name.startswith(_PROFILE_PREFIX)]
     return made[0] if made and made[0].parent == Path(tempfile.gettempdir()) else None
+
+
+def memory_of(pid: int) -> int:
+    """Bytes of memory that a process has in use; nothing of one that is gone."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0

@@ -37,6 +37,8 @@ class Driver:
         """A running driver that has answered; DriverFailed when it does not within the limit."""
         client = PlaywrightClient()
         _give_environment(client, environment)
+        # What goes wrong is learned otherwise; a failure that is never fetched would be reported as a bug.
+        client._transport.on_error_future.add_done_callback(_fetch)
         try:
             with anyio.fail_after(limit_s):
                 implementation = await client._playwright
@@ -80,6 +82,11 @@ class Driver:
         if self._open:
             self.kill()
             self._ended(self)
+
+
+def _fetch(failure: "asyncio.Future[None]") -> None:
+    if not failure.cancelled():
+        failure.exception()
 
 
 def _kill(process: asyncio.subprocess.Process | None) -> None:

@@ -9,6 +9,7 @@ from playwright.async_api import CDPSession, Error, Frame, Page
 
 from nova_mcp.browser.frame_ids import whole_id
 from nova_mcp.browser.messages import BINDING, Listeners
+from nova_mcp.browser.page_meter import METERED, PageMeter
 from nova_mcp.browser.pipelining import sent_together
 from nova_mcp.errors import NotFound, Unavailable
 from nova_mcp.observation.model import Json
@@ -27,13 +28,14 @@ _NOT_OURS: Final = ("does not belong to the target", "was not found", "No frame"
 class FrameSessions:
     """Frames of the page's own process share its session; a frame of another process gets one when first needed."""
 
-    def __init__(self, page: Page, bundle: str, on_binding: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, page: Page, bundle: str, on_binding: Callable[[dict[str, Any]], None], meter: PageMeter) -> None:
         # Told the id of a frame inside the page that got a new document, another process, or is gone.
         self.changed: Listeners[str] = Listeners()
         self.documents = 0
         self._page = page
         self._bundle = bundle
         self._on_binding = on_binding
+        self._meter = meter
         self._own: CDPSession | None = None
         self._apart: dict[str, CDPSession] = {}
         self._attached: dict[Frame, str] = {}
@@ -86,6 +88,8 @@ class FrameSessions:
     async def _prepare(self, session: CDPSession) -> str:
         """Everything a new session needs, sent at once; the id of the frame it speaks for."""
         session.on("Runtime.bindingCalled", self._on_binding)
+        for event in METERED:
+            session.on(event, self._meter.take)
         script = {"source": self._bundle, "worldName": WORLD, "runImmediately": True}
         *_, tree, _ = await sent_together(
             session,

@@ -18,6 +18,9 @@ class HostLag:
         self._last_beat: float | None = None
         self._late: deque[tuple[float, float]] = deque(maxlen=KEEP)
 
+    def now_ms(self) -> float:
+        return self._monotonic_ms()
+
     async def run(self) -> None:
         """Beat until cancelled."""
         while True:

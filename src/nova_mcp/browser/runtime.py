@@ -18,7 +18,7 @@ from playwright.async_api import TimeoutError as DriverTimeout
 
 from nova_mcp.browser.browser_loss import Loss
 from nova_mcp.browser.child_environment import child_environment
-from nova_mcp.browser.chromium_process import NOT_OURS, Running, find_process
+from nova_mcp.browser.chromium_process import NOT_OURS, Running, find_process, memory_of
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claims import is_live
 from nova_mcp.browser.discovery import Found, find_browser, has_display, this_machine
@@ -30,6 +30,7 @@ from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.kept_files import KeptFiles
 from nova_mcp.browser.leftovers import end_leftovers
 from nova_mcp.browser.page import load_bundle
+from nova_mcp.browser.page_budgets import close_suspects, tidy_pages
 from nova_mcp.browser.remote import connect, node_lost, shown_endpoint
 from nova_mcp.browser.sandbox import MAX_SANDBOXES, MAX_TABS, Shares
 from nova_mcp.browser.sandboxes import Sandboxes, SandboxParts
@@ -56,6 +57,8 @@ PATIENT_START_S = 30.0
 ORDER_S = 3.0
 ASK_S = 1.0
 RETRY_AFTER_MS = 30_000
+COLLECT_MS = 10_000
+MEMORY_EXCESS = 1.5
 # A server that stands still again and again proves nothing about its browser, but not for ever.
 SILENT_WHILE_BUSY = 3
 
@@ -144,6 +147,8 @@ class Browser:
         self._launches: deque[float] = deque(maxlen=MAX_RELAUNCHES + 1)
         # Why the last start failed, and when; nothing once one has succeeded.
         self._failure: tuple[str, float] | None = None
+        self._driver_failed_ms: float | None = None
+        self._shed_until_ms = 0.0
         self._swept = False
         self._used_ms = ports.clock.now_ms()
         # The remote browser was there once; and it is not any more.
@@ -199,9 +204,10 @@ class Browser:
             except DriverFailed as failed:
                 why = str(failed)
             else:
-                self._driver_lost = False
+                self._driver_lost, self._driver_failed_ms = False, None
                 return self._driver
-        raise self._failed(_driver_failed(why))
+        self._driver_failed_ms = self._ports.clock.monotonic_ms()
+        raise _driver_failed(why)
 
     def _environment(self) -> dict[str, str]:
         return child_environment(os.environ, self._settings.pass_environment)
@@ -318,7 +324,7 @@ class Browser:
         if driver is not self._driver:
             return
         self._driver, self._driver_lost = None, True
-        self.node_lost = self._remote and self._chromium is not None
+        self.node_lost = self._remote and (self.node_lost or self._chromium is not None)
         process, self._process = self._process, NOT_OURS
         if self._chromium is not None:
             self._gone(loss or Loss("driver_ended"))
@@ -398,6 +404,8 @@ class Browser:
                 await self._end_hung(driver, Loss("no_answer", limit_s))
             elif self._failure is not None:
                 await self._start_again()
+            else:
+                await self._bound_memory(driver)
 
     async def _silent(self, driver: Driver, limit_s: float) -> bool:
         for _ in range(SILENT_WHILE_BUSY):
@@ -429,6 +437,19 @@ class Browser:
         if self._remote or not await self._answers(driver, ASK_S):
             self._end_driver(driver, loss)
 
+    async def _bound_memory(self, driver: Driver) -> None:
+        """Close the pages that fill the driver; one that stays full although they are closed is replaced."""
+        now, limit = self._ports.clock.monotonic_ms(), self._settings.driver_memory_mb * 1_000_000
+        used = memory_of(driver.pid)
+        if used <= limit or now < self._shed_until_ms:
+            return
+        closed = await close_suspects(self.targets)
+        # What was let go of is collected when the driver gets to it.
+        self._shed_until_ms = self._ports.clock.monotonic_ms() + COLLECT_MS
+        if not closed and memory_of(driver.pid) > limit * MEMORY_EXCESS:
+            await self._end_hung(driver, Loss("memory"))
+            self._end_driver(driver)
+
     async def _tidy_processes(self) -> None:
         """End what a driver that is gone can't end any more."""
         while self._endings:
@@ -436,13 +457,14 @@ class Browser:
 
     async def _start_again(self) -> None:
         """A driver that ended is needed again soon; what could not be started is tried from time to time."""
-        failed_ms = None if self._failure is None else self._failure[1]
+        browser_failed_ms = None if self._failure is None else self._failure[1]
+        failed_ms = self._driver_failed_ms or browser_failed_ms
         if failed_ms is not None and self._ports.clock.monotonic_ms() - failed_ms < RETRY_AFTER_MS:
             return
         try:
-            if failed_ms is not None:
+            if browser_failed_ms is not None:
                 await self.start()
-            elif self._driver_lost:
+            elif self._driver_lost or self._driver_failed_ms is not None:
                 await self.warm()
         except (Unavailable, Error) as failure:
             log.debug("the browser does not start yet: %s", failure)
@@ -450,15 +472,16 @@ class Browser:
     async def health(self) -> BrowserHealth:
         """What runs and whether it answers; asks, for a moment."""
         driver, chromium = self._driver, self._chromium
-        if self._failure is not None:
-            return BrowserHealth("running" if driver is not None else "failed", "failed", ok=False)
         if driver is None or not driver.running:
-            state: ProcessState = "failed" if self._driver_lost else "not started"
-            return BrowserHealth(state, "not started", ok=not self._driver_lost)
-        if await self._answers(driver, ASK_S):
-            return BrowserHealth("running", "running" if chromium is not None else "not started", ok=True)
-        browser: ProcessState = "no answer" if chromium is not None else "not started"
-        return BrowserHealth("no answer" if chromium is None else "running", browser, ok=False)
+            lost = self._driver_lost or self._driver_failed_ms is not None
+            return BrowserHealth("failed" if lost else "not started", "not started", ok=not lost)
+        if self._failure is not None:
+            return BrowserHealth("running", "failed", ok=False)
+        if chromium is None:
+            answers = await self._answers(driver, ASK_S)
+            return BrowserHealth("running" if answers else "no answer", "not started", ok=answers)
+        answers = await self._answers(driver, ASK_S)
+        return BrowserHealth("running", "running" if answers else "no answer", ok=answers)
 
     async def care(self) -> None:
         """One round of it; what is due is decided by the clock alone. A store that is away holds up no jar."""
@@ -468,6 +491,7 @@ class Browser:
             except StoreUnavailable as failure:
                 log.warning("tabs and claims are not on record yet: %s", failure.message)
         await self.sandboxes.save_due(self._worked_in)
+        await tidy_pages(self.targets)
         await self.staging.tidy(self.targets, self._ports.clock.now_ms())
         if self.running and self._long_idle():
             await self.release(idle_only=True)

@@ -10,7 +10,7 @@ import anyio
 from playwright.async_api import Error, Page
 
 from nova_mcp.browser import turns
-from nova_mcp.browser.browser_loss import Loss
+from nova_mcp.browser.browser_loss import Loss, flooded
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claim_store import ClaimEnd
 from nova_mcp.browser.claims import IMPLICIT_LEASE_MS, Claim, Lease, Place, is_live
@@ -402,6 +402,23 @@ class Targets:
             tab.url = BLANK
             if again and url != BLANK:
                 await tab.page.goto(url, wait_until="commit", timeout=STORM_RELOAD_MS)
+        except (Error, NovaError):
+            return
+        finally:
+            if tab.replacing is done:
+                tab.replacing = None
+            done.set()
+
+    async def close_flood(self, tab: Tab, why: str) -> None:
+        """Put an empty page in the place of one that fills driver and server; it is not loaded again."""
+        tab.replacing = done = anyio.Event()
+        error = flooded(tab.url, why)
+        tab.channel.lost_with = lambda: error
+        tab.channel.end("closed", storm=True)
+        try:
+            await self.recover(tab)
+            tab.url = BLANK
+            tab.notices.append(f"{error.message} The tab is empty now.")
         except (Error, NovaError):
             return
         finally:

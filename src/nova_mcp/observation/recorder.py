@@ -83,7 +83,11 @@ class Recorder:
         """Until cancelled: tell servers on other machines that this one lives, however quiet it is."""
         while True:
             await anyio.sleep(HEARTBEAT_S)
-            await self._db.write(store.touch_server, self._server_id, self._ports.clock.now_ms())
+            await self.beat()
+
+    async def beat(self) -> None:
+        """Write once that this server lives; StoreUnavailable when nothing can be written."""
+        await self._db.write(store.touch_server, self._server_id, self._ports.clock.now_ms())
 
     async def stop(self, reason: str) -> None:
         with anyio.CancelScope(shield=True):

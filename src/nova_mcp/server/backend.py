@@ -11,12 +11,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What `/health` tells anybody who asks."""
+    """What `/health` tells anybody who asks. The status is `ok`, `starting` or `failing`."""
 
     status: str
     version: str
     store: str
     browser: str
+    driver: str = "not started"
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
 
 
 class Backend(Protocol):
@@ -37,6 +42,8 @@ class Backend(Protocol):
         """Bring up what the first call will need, off the critical path."""
         ...
 
-    def health(self) -> Health: ...
+    async def health(self) -> Health:
+        """Whether calls can be served; answers within a few seconds whatever has stopped."""
+        ...
 
     async def close(self, reason: str) -> None: ...

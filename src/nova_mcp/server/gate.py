@@ -1,7 +1,7 @@
 """What a request over HTTP has to pass before it reaches the protocol: name, origin, token, size, rate."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 
 import anyio
@@ -75,7 +75,7 @@ class Gate:
         inner: ASGIApp,
         door: Door,
         limits: Limits,
-        health: Callable[[], Health],
+        health: Callable[[], Awaitable[Health]],
         pages: ASGIApp | None = None,
     ) -> None:
         self._inner = inner
@@ -96,7 +96,8 @@ class Gate:
             return
         verdict: str | Turned = check_names(headers, self._door) or self._who(scope, headers)
         if not isinstance(verdict, Turned) and scope["path"] == HEALTH_PATH:
-            await JSONResponse(asdict(self._health()))(scope, receive, send)
+            health = await self._health()
+            await JSONResponse(asdict(health), status_code=200 if health.ok else 503)(scope, receive, send)
             return
         if not isinstance(verdict, Turned):
             verdict = self._connected(scope, verdict) or self._where(scope) or verdict

@@ -75,7 +75,7 @@ async def serve_http(
             log.warning("listening on %s: everybody who reaches it and has a token can drive the browser", endpoint)
         async with anyio.create_task_group() as watchers:
             watchers.start_soon(watch_signals, ending.because)
-            watchers.start_soon(slot.warm)
+            watchers.start_soon(slot.keep_warm)
             await _serve_until_end(
                 _web_server(gate, settings), listener, _Inside(manager, gate, inflight), ending, on_ready
             )

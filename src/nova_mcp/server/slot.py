@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 BackendFactory = Callable[[Settings], Awaitable[Backend]]
 CLOSE_LIMIT_S = 10.0
+REBUILD_S = 5.0
 
 
 async def build_default(settings: Settings) -> Backend:
@@ -36,6 +37,8 @@ class BackendSlot:
         self._lock = anyio.Lock()
         self._backend: Backend | None = None
         self._closed = False
+        # Why the last build failed.
+        self._failure: str | None = None
 
     async def get(self) -> Backend:
         if self._backend is not None and not self._closed:
@@ -48,22 +51,36 @@ class BackendSlot:
     async def _build(self) -> Backend:
         # Shielded: a caller who leaves must not tear down what the next one is waiting for.
         with anyio.CancelScope(shield=True):
-            backend = await self._factory(self._settings)
-        self._backend = backend
+            try:
+                backend = await self._factory(self._settings)
+            except Exception as failure:
+                self._failure = getattr(failure, "reason_code", "failed")
+                raise
+        self._backend, self._failure = backend, None
         return backend
 
     async def warm(self) -> None:
         """Build ahead of the first call; a failure is left for that call to report."""
+        level = logging.WARNING if self._failure is None else logging.DEBUG
         try:
             backend = await self.get()
             await backend.warm()
         except Exception:
-            log.warning("warming up failed", exc_info=True)
+            log.log(level, "warming up failed", exc_info=True)
 
-    def health(self) -> Health:
-        if self._backend is None:
-            return Health(status="ok", version=__version__, store="not opened yet", browser="not started")
-        return self._backend.health()
+    async def keep_warm(self) -> None:
+        """Build ahead, again and again until it works: who is not well gets no calls that would try it."""
+        await self.warm()
+        while self._backend is None and not self._closed:
+            await anyio.sleep(REBUILD_S)
+            await self.warm()
+
+    async def health(self) -> Health:
+        if self._backend is not None:
+            return await self._backend.health()
+        if self._failure is not None:
+            return Health("failing", __version__, store=self._failure, browser="not started")
+        return Health("starting", __version__, store="not opened yet", browser="not started")
 
     async def close(self, reason: str) -> None:
         """Close what was built, within a limit that holds even if the caller is being cancelled."""
