@@ -260,6 +260,17 @@ async def test_a_hint_gains_nothing_from_what_happens_beside_its_list(place: Pla
     assert gates == {"things": 1, "ads": 0}
 
 
+async def test_a_generated_hint_begins_with_the_uses_that_it_was_made_of(place: Place) -> None:
+    for number in range(3):
+        place.later(HOUR)
+        await place.visit("/found")
+        await place.click(f'a[href="/thing/{number}"]')
+    await place.visit("/found")
+    made = await place.server.call("learn_generate", scope=place.scope)
+    (hint,) = (one for one in made["proposals"] if one["kind"] == "domain_hint")
+    assert [(await promoted(place, hint["targetStableId"]))["toLevel"] for _ in range(2)] == [1, 2]
+
+
 # -- claims and answers
 
 
