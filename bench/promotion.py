@@ -13,7 +13,7 @@ from bench.tables import machine, quantile, remark, show, tell
 from nova_mcp.journal.evidence import Direction, Observation
 from nova_mcp.journal.throttling import Held, judge
 from nova_mcp.promotion.counting import LONGEST_LOOKBACK_MS
-from nova_mcp.promotion.folding import observed, reviewed
+from nova_mcp.promotion.folding import Reviewed, observed, reviewed
 from nova_mcp.promotion.model import DAY_MS, HOUR_MS, Entry, Mark
 
 PHENOMENA: Final = 500
@@ -185,7 +185,7 @@ class Life:
         if self.entry.level == 2:
             return
         self.marks = [mark for mark in self.marks if mark.at_ms >= at_ms - LONGEST_LOOKBACK_MS]
-        self.entry = reviewed(self.entry, self.marks, at_ms).entry
+        self.entry = reviewed(self.entry, self.marks, Reviewed(at_ms)).entry
         if self.entry.level == 2 and self.first_active_at is None:
             self.first_active_at = at_ms
 
@@ -283,7 +283,7 @@ def _breaking_point(kind: str) -> int | None:
             mark = Mark(number, at_ms, "action_success", 1, f"c{number}", f"s{number % sessions}")
             entry = observed(entry, mark).entry
             marks.append(mark)
-            entry = reviewed(entry, marks, at_ms).entry
+            entry = reviewed(entry, marks, Reviewed(at_ms)).entry
         if entry.level == 2:
             return sessions
     return None

@@ -18,7 +18,7 @@ from bench.results import Finding
 from bench.tables import machine, remark, show, tell
 
 AIM_SAVED = 0.5
-# Banners need three sessions, everything else two.
+# Two sessions are enough; the third is for what one of them did not prove.
 LEARNING_DAYS = 3
 SWAPS = 24
 

@@ -19,6 +19,7 @@ from nova_mcp.knowledge.model import (
     Content,
     Context,
     DomainHint,
+    ElementPrint,
     Fingerprint,
     HintId,
     Phenomenon,
@@ -56,7 +57,7 @@ def phenomenon(stable_id: str = "banner", selector: str = "#go", **changes: obje
     content = Content(
         changes.pop("type", "modal"),  # type: ignore[arg-type]
         Fingerprint((Signal("dom", "#layer"), Signal("text", "Newsletter", "en")), 0.6),
-        Playbook("dismiss", (Action("click", selector, ("#fallback",)),)),
+        Playbook("dismiss", (Action("click", selector, ("#fallback",), ElementPrint("button", text="Go")),)),
         Context(routes=routes),  # type: ignore[arg-type]
     )
     made = Phenomenon(StableId(stable_id), content, level=1, created_at_ms=NOW - DAY_MS, updated_at_ms=NOW - DAY_MS)

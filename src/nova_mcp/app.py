@@ -41,7 +41,7 @@ from nova_mcp.policy import NavigationPolicy
 from nova_mcp.processes import own_addresses
 from nova_mcp.promotion.collector import HOOKS
 from nova_mcp.promotion.learning import Learning
-from nova_mcp.promotion.taking_up import take_up
+from nova_mcp.promotion.taking_up import leaving_reasons, take_up
 from nova_mcp.retention import chores, holds, note_chores
 from nova_mcp.secrets.store import SecretStore, open_secrets
 from nova_mcp.server.backend import Health
@@ -86,7 +86,11 @@ def navigation_policy(settings: Settings) -> NavigationPolicy:
 
 def job_handlers(learning: Learning) -> Mapping[JobType, Handler]:
     """Who does which job after a commit."""
-    return {**HANDLERS, "finalize.memory.promote": take_up, "pks.domain.save": saving(learning)}
+    return {
+        "finalize.noop": leaving_reasons(HANDLERS["finalize.noop"]),
+        "finalize.memory.promote": take_up,
+        "pks.domain.save": leaving_reasons(saving(learning)),
+    }
 
 
 Loop = Callable[[], Coroutine[None, None, None]]
@@ -247,7 +251,7 @@ async def _memory(
             keep_raw_urls=settings.keep_raw_urls,
             multi_tenant=settings.notes.multi_tenant_domains,
         ),
-        learning=Learning.over(db, ports.clock),
+        learning=Learning.over(db, ports.clock, settings.learning.consent_gates),
         tasks=tasks,
         notes=NoteMemory.over(db, ports, settings.notes),
     )

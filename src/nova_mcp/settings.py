@@ -102,6 +102,9 @@ class RetentionSettings(Section):
 class LearningSettings(Section):
     # Whether sites that agents work on are looked after between their calls.
     passes: bool = True
+    # What the answer to a consent banner needs before it guides: 3 successes in 2 sessions with 1 failure at most, as
+    # every entry, or strict: 5 in 3 with none.
+    consent_gates: Literal["standard", "strict"] = "standard"
 
 
 class TaskSettings(Section):

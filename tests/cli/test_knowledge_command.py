@@ -125,7 +125,13 @@ def test_sites_are_listed_with_levels_trust_and_health(folder: Folder) -> None:
     put(folder, "c", 0)
     put(folder, "d", 1, deprecated_reason="gone")
     put_hint(folder)
-    put(folder, "e", 1, scope="zoo.test", health=Health(consecutive_failures=3, attempts=3, failures=3))
+    put(
+        folder,
+        "e",
+        1,
+        scope="zoo.test",
+        health=Health(consecutive_failures=3, attempts=3, failures=3, quarantined_at_ms=1),
+    )
     shown = nova("knowledge", "--data-dir", folder.path).stdout.splitlines()
     assert shown[1].split("\t")[:8] == ["shop.test", "medium", "1", "1", "1", "1", "1", "-"]
     assert "1 quarantined" in shown[2]

@@ -383,7 +383,8 @@ def test_a_callers_commit_still_writes_only_promotable_candidates():
     assert done.decision == Decision("commit", "caller", "good_run")
     assert done.stats == FinalizeStats(3, 2, 1, 1, 0.5, round((1.45 + 0.5 + 1.45) / 3, 4))
     assert done.job is not None
-    assert (done.job.job_type, done.job.payload, done.job.job_key) == ("finalize.noop", {}, "finalize:claim_1")
+    assert (done.job.job_type, done.job.job_key) == ("finalize.memory.promote", "finalize:claim_1")
+    assert done.job.payload == {"taskId": "claim_1", "targetId": "tab_1", "candidateIds": [1]}
 
 
 def test_the_plans_own_commit_proposes_the_promotable_ones():

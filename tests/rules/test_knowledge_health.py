@@ -145,6 +145,16 @@ def test_confirmations_have_to_be_in_a_row(between):
     assert state(health, NOW + 20) == "quarantined"
 
 
+def test_neither_time_nor_a_success_makes_an_entry_ill():
+    mixed = lived(*(WON,) * 20, at=NOW)
+    mixed = lived(LOST, WON, WON, LOST, WON, start=mixed, at=NOW + 25 * DAY_MS)
+    assert state(mixed, NOW + 25 * DAY_MS + 10) == "watch"
+    # The good days are out of sight: three of five are left.
+    assert state(mixed, NOW + 40 * DAY_MS) == "watch"
+    assert state(lived(WON, start=mixed, at=NOW + 40 * DAY_MS), NOW + 41 * DAY_MS) == "watch"
+    assert state(lived(LOST, start=mixed, at=NOW + 40 * DAY_MS), NOW + 41 * DAY_MS) == "quarantined"
+
+
 def test_a_success_does_not_end_quarantine():
     assert state(lived("misfire", *(WON,) * 30), NOW + 100) == "quarantined"
 

@@ -220,6 +220,21 @@ def test_an_active_entry_that_always_fails_is_demoted_within_two_uses(before: li
     assert life(*map(Observed, marks), entry=ACTIVE).level < 2
 
 
+def severe(call_id: str, at_ms: int) -> Mark:
+    return replace(failure(call_id, at_ms), severe=True)
+
+
+@given(st.lists(st.sampled_from([success, seen, failure, severe, drift]), max_size=30))
+def test_an_active_entry_is_never_quarantined(kinds: list[object]):
+    marks = [make(f"c{n}", NOW + n * 60_000) for n, make in enumerate(kinds)]  # type: ignore[operator]
+    entry, history = ACTIVE, []
+    for mark in marks:
+        entry = fold(entry, history, Observed(mark)).entry
+        history.append(mark)
+        entry = fold(entry, history, Reviewed(mark.at_ms)).entry
+        assert entry.level < 2 or entry.health.quarantined_at_ms is None
+
+
 def counted(calls: list[tuple[str, Observation]], every: int = 1000) -> list[Mark]:
     """The observations of calls as the journal hands them on: nothing that was handed on is taken back."""
     rows: dict[str, Held] = {}

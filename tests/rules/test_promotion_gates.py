@@ -21,7 +21,7 @@ from nova_mcp.promotion.model import (
     Reject,
     TransitionKind,
 )
-from nova_mcp.promotion.wording import explain
+from nova_mcp.promotion.wording import Judging, explain
 from promotion_kit import MARKS, claim, drift, failure, good, seen, success, written
 
 NOW = 100 * DAY_MS
@@ -129,10 +129,10 @@ def spread(count: int, sessions: int, at_ms: int = AGO) -> list[Mark]:
         ("modal", 2, 2, 0, "successes"),
         ("modal", 3, 1, 0, "success_sessions"),
         ("modal", 3, 2, 2, "failures"),
-        ("consent_cmp", 5, 3, 0, None),
-        ("consent_cmp", 4, 3, 0, "successes"),
-        ("consent_cmp", 5, 2, 0, "success_sessions"),
-        ("consent_cmp", 5, 3, 1, "failures"),
+        ("consent_cmp", 3, 2, 1, None),
+        ("consent_cmp", 2, 2, 0, "successes"),
+        ("consent_cmp", 3, 1, 0, "success_sessions"),
+        ("consent_cmp", 3, 2, 2, "failures"),
     ],
 )
 def test_a_shadow_becomes_active_at_the_numbers_and_not_one_before(
@@ -141,6 +141,28 @@ def test_a_shadow_becomes_active_at_the_numbers_and_not_one_before(
     marks = [*(failure(f"f{number}", AGO) for number in range(failures)), *spread(count, sessions)]
     verdict = judged(at_level(1, phenomenon_type=kind), "l1_to_l2", *marks)
     assert passes(verdict) if gate is None else failed_gate(verdict) == gate
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "sessions", "failures", "gate"),
+    [
+        ("consent_cmp", 5, 3, 0, None),
+        ("consent_cmp", 4, 3, 0, "successes"),
+        ("consent_cmp", 5, 2, 0, "success_sessions"),
+        ("consent_cmp", 5, 3, 1, "failures"),
+        ("modal", 3, 2, 1, None),
+    ],
+)
+def test_stricter_consent_gates_are_a_choice_and_concern_banners_alone(
+    kind: str, count: int, sessions: int, failures: int, gate: str | None
+):
+    marks = [*(failure(f"f{number}", AGO) for number in range(failures)), *spread(count, sessions)]
+    entry = at_level(1, phenomenon_type=kind)
+    verdict = evaluate(entry, "l1_to_l2", marks, NOW, "strict")
+    assert passes(verdict) if gate is None else failed_gate(verdict) == gate
+    told = explain(entry, marks, NOW, Judging("l1_to_l2", "strict"))
+    assert ("stricter gates" in told.summary) is (kind == "consent_cmp")
+    assert next(one.required for one in told.gates if one.name == "successes") == (3 if kind == "modal" else 5)
 
 
 @pytest.mark.parametrize("kind", ["l1_to_l2", "revive"])

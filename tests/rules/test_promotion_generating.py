@@ -230,3 +230,12 @@ def test_signals_weigh_by_their_kind_and_texts_by_how_they_read():
     assert far < near < 1
     mixed = similarity([left[0], texts[0]], [left[0], texts[1]])
     assert mixed == pytest.approx(0.7 * (100 / 240) + 0.3 * near)
+
+
+def test_a_control_that_commits_is_no_link_and_no_layer_to_close():
+    assert skipped(propose(trace(*several(led_to="sent", commits=True)), NOWHERE)) == "commit_control"
+    assert skipped(propose(trace(*several(layers=("newsletter",), commits=True)), NOWHERE)) == "commit_control"
+    once = (glimpse(0, led_to="sent"), glimpse(1, led_to="sent", commits=True))
+    assert skipped(propose(trace(*once), NOWHERE)) == "commit_control"
+    refusing = several(layers=("consent",), signals=BANNER, polarity="reject", commits=True)
+    assert proposed(propose(trace(*refusing), NOWHERE)).phenomenon_type == "consent_cmp"

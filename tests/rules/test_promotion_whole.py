@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.knowledge.model import Action, Content, Fingerprint, Phenomenon, Playbook, Signal
+from nova_mcp.knowledge.model import Action, Content, Context, Fingerprint, Phenomenon, Playbook, Signal
 from nova_mcp.promotion.model import Mark
-from nova_mcp.promotion.whole import controls, speaks_for, weighed
+from nova_mcp.promotion.whole import controls, proof_of, speaks_for, weighed
 from promotion_kit import hint
 
 CLICK, APPLY = "nova.click_selector", "nova.phenomenon_apply"
@@ -55,3 +55,45 @@ def test_what_speaks_against_an_entry_speaks_against_it_from_any_step():
 
 def test_a_rule_for_reading_has_no_steps():
     assert weighed(hint(), MARK, CLICK) == MARK
+
+
+NEVER = (
+    entry(),
+    entry(Action("wait", "#done")),
+    entry(Action("click", "#yes", polarity="accept")),
+    replace(ONE, content=replace(ONE.content, playbook=Playbook("warn", ONE.content.playbook.actions))),
+)
+
+
+@pytest.mark.parametrize("kept", NEVER)
+def test_what_is_never_applied_is_proven_by_nobody_and_says_so(kept):
+    assert proof_of(kept).possible is False
+    assert weighed(kept, MARK, CLICK).outcome == (1 if kept is NEVER[1] else 0)
+    assert "nova.pks_patch" in proof_of(kept).advice
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [
+        (ONE, 'act through "#next" with proof (nova.click_selector'),
+        (TWO, "nova.phenomenon_apply with trial:true"),
+        (replace(TWO, level=0), "nova.pks_upsert"),
+        (replace(TWO, deprecated_reason="gone"), "nova.pks_upsert"),
+        (SIGN_IN, "nova.guarded_login"),
+        (replace(TWO, content=replace(TWO.content, type="consent_cmp")), "nova.dismiss_blockers"),
+        (entry(Action("press_key", key="Escape")), "nova.phenomenon_apply with trial:true"),
+        (hint(kind="result_item", selectors=("li.hit",)), 'entries of the list "li.hit"'),
+    ],
+)
+def test_the_advice_names_the_way_that_counts(kept, words):
+    assert words in proof_of(kept).advice
+    assert proof_of(kept).possible
+
+
+def test_advice_names_the_routes_that_an_entry_holds_on():
+    there = replace(ONE, content=replace(ONE.content, context=Context(routes=("feed",))))
+    assert proof_of(there).advice.endswith(" on feed.")
+
+
+def test_nothing_proves_an_advertisement():
+    assert proof_of(hint()).possible is False

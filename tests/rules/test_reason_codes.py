@@ -78,7 +78,7 @@ PUBLISHED: dict[int | None, str] = {
         navigation.became_download navigation.challenge scroll.no_movement blockers.hidden_only
         download.remote_not_saved screenshot.downgraded tab.already_closed policy.lookalike_host claim.reclaimed
         pks.not_present pks.not_active pks.quarantined pks.accept_refused pks.trial_not_allowed pks.value_required
-        pks.empty_playbook
+        pks.empty_playbook learn.entry_missing
         memory.not_found
     """,
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from loop_kit import Server, Shop, serving, shop
-from place_kit import DAY, Place
+from place_kit import DAY, Place, phenomenon
 
 pytestmark = pytest.mark.browser
 
@@ -207,11 +207,11 @@ async def test_an_entry_that_fails_is_retired_and_revived_into_review(place: Pla
     assert await tale.stands() == (1, False)
 
 
-async def test_a_consent_banner_has_to_prove_itself_more_often(place: Place) -> None:
+async def test_a_consent_banner_proves_itself_like_any_entry(place: Place) -> None:
     server = place.server
     tale: Tale | None = None
     seen: list[tuple[bool, str | None]] = []
-    for visit in range(6):
+    for visit in range(4):
         place.later(DAY)
         await place.go("/news")
         await place.perceive()
@@ -227,9 +227,23 @@ async def test_a_consent_banner_has_to_prove_itself_more_often(place: Place) -> 
             decided = await tale.promote()
             seen.append((decided["approved"], decided["rejectionReason"]))
     assert tale is not None
-    # Five proofs where other entries need three.
-    assert seen == [(False, "successes"), (False, "successes"), (True, None), (False, "hard_drift_24h")]
+    assert seen == [(True, None), (False, "hard_drift_24h")]
     assert await tale.stands() == (2, False)
     entry = (await server.call("pks_get", scope=place.scope, phenomenonId=tale.id))["phenomena"][0]
     (action,) = entry["playbook"]["actions"]
     assert (action["selector"], action["declaredPolarity"]) == ("#no", "reject")
+
+
+async def test_stricter_gates_for_banners_are_a_setting_that_explain_shows(
+    tmp_path: Path, pages: Shop, anyio_backend: str
+) -> None:
+    async with serving(tmp_path, learning={"passes": False, "consent_gates": "strict"}) as server:
+        place = Place.new(server, pages, await server.new_tab())
+        await place.go("/news")
+        await place.put(phenomenon("banner", "#cmp", level=1, selector="#no", type="consent_cmp"))
+        told = (await server.call("explain", scope=place.scope, stableId="banner"))["explain"]
+        gates = {one["name"]: one["required"] for one in told["gates"]}
+        assert (gates["successes"], gates["success_sessions"], gates["failures"]) == (5, 3, 0)
+        assert 'consent_gates = "strict"' in told["summary"]
+        look = await place.perceive()
+        assert [one["note"] for one in look["pks"]] == ["seen here before, 0 of 5 proofs"]

@@ -426,11 +426,11 @@ async def test_a_hint_is_explained_without_a_match(closed: Here) -> None:
 
 
 @pytest.mark.browser
-async def test_a_banner_that_everybody_meets_has_to_be_surer(here: Here) -> None:
+async def test_a_banner_is_judged_by_the_gates_of_every_entry(here: Here) -> None:
     put = await here.keep(known(type="consent_cmp"))
-    await here.proven(put, 4, 3)
+    await here.proven(put, 2, 2)
     gates = {one["name"]: one["required"] for one in (await here.explain())["explain"]["gates"]}
-    assert gates == {"successes": 5, "success_sessions": 3, "failures": 0, "drift_7d": 0}
+    assert gates == {"successes": 3, "success_sessions": 2, "failures": 1, "drift_7d": 0}
     assert (await here.promote())["decisions"][0]["rejectionReason"] == "successes"
     await here.proven(put, 1, 1)
     assert (await here.promote())["applied"] == 1

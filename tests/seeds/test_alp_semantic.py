@@ -214,6 +214,8 @@ async def test_a_site_that_is_still_open_in_another_tab_is_not_left(place: Place
 async def test_each_verdict_closes_it_and_it_is_not_asked_again(place: Place, verdict: str, state: str) -> None:
     prompt = await asked(place)
     assert await place.server.nova._db.read(semantic_store.has_open, "local", place.scope)
+    if verdict == "upsert":
+        await place.put(phenomenon("banner", "#cookie-banner", level=1, type="consent_cmp"))
     told = await resolve(place, prompt["opportunityId"], verdict, reason="seen to it")
     assert told == {
         "ok": True,
@@ -248,6 +250,7 @@ async def test_storing_it_oneself_retires_what_nova_had_raised_by_itself(place: 
     await place.put(phenomenon("theirs", "#yes", level=0), origin="generated")
     await place.put(phenomenon("grown", "#out", level=1), origin="auto")
     prompt = await asked(place)
+    await place.put(phenomenon("banner", "#cookie-banner", level=1, type="consent_cmp"))
     told = await resolve(place, prompt["opportunityId"], "upsert")
     assert told["fr1CandidatesSuperseded"] == 2
     names = ("auto1", "auto2", "theirs", "grown")

@@ -570,7 +570,9 @@ async def test_a_context_that_is_missed_rules_an_entry_out(site: Site) -> None:
 
 async def test_a_quarantined_entry_matches_with_a_warning(site: Site) -> None:
     await site.upsert()
-    await site.change("cmp", level=2, health=Health(consecutive_failures=3, failures=3, attempts=3))
+    await site.change(
+        "cmp", level=2, health=Health(consecutive_failures=3, failures=3, attempts=3, quarantined_at_ms=1)
+    )
     body = await site.match()
     assert (body["matched"], body["health"]["state"]) == (True, "quarantined")
     assert any("quarantined" in one for one in body["warnings"])

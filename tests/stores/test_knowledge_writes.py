@@ -58,7 +58,8 @@ def clock():
 
 
 def seen(*selectors, at=NOW, **more):
-    return PageCheck(at, dict.fromkeys(("#bar", *selectors), ONE), **more)
+    prints = more.pop("prints", dict.fromkeys(selectors, ElementPrint("button", text="No")))
+    return PageCheck(at, dict.fromkeys(("#bar", *selectors), ONE), prints, **more)
 
 
 SEEN = seen("#bar .no", "#bar .close")
@@ -166,7 +167,8 @@ def test_an_active_entry_is_left_alone_and_what_is_new_stands_beside_it(db):
     done = upsert(db, wish(playbook=CLOSE))
     assert (done.kind, done.written.level, done.written.revision) == ("updated", 1, 2)
     current, pending = db.read_sync(store.find, HERE, "bar")
-    assert (current, pending.slot, pending.kept.content.playbook) == (active, "pending", CLOSE)
+    (press,) = pending.kept.content.playbook.actions
+    assert (current, pending.slot, press.selector) == (active, "pending", CLOSE.actions[0].selector)
     again = upsert(db, wish(playbook=Playbook("ignore")))
     assert (again.written.revision, len(db.read_sync(store.find, HERE, "bar"))) == (3, 2)
 

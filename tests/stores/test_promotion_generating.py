@@ -294,7 +294,8 @@ def test_an_open_proposal_is_taken_up_by_the_next_who_generates_there(desk):
 def uses(desk, count=3, selector="#buy", **changes):
     made = []
     for number in range(count):
-        signals = Signals(label="success", came_from=f"shop.test/{number % 2}", page_state=f"p{number % 2}", **changes)
+        seen = {"came_from": f"shop.test/{number % 2}", "page_state": f"p{number % 2}", "described": True}
+        signals = Signals(label="success", **seen, **changes)
         made.append(desk.call(T0 + number * HOUR, selector, signals=signals))
     return made
 
@@ -341,7 +342,7 @@ def test_while_a_richer_question_is_open_nothing_is_raised_and_then_it_is(desk):
     uses(desk)
     assert desk.entries() == []
     desk.db.write_sync(semantic_store.save, "local", replace(asked, state="dismissed"), T0)
-    last = desk.call(T0 + 5 * HOUR, "#buy", signals=Signals(label="success"))
+    last = desk.call(T0 + 5 * HOUR, "#buy", signals=Signals(label="success", described=True))
     assert len(last.signals.learned) == 1
 
 

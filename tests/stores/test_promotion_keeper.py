@@ -313,7 +313,7 @@ def test_of_servers_that_review_together_one_does(store_url, open_db):
 
     def race(db):
         start.wait(30)
-        return db.write_sync(reviewed, HERE, NOW)
+        return db.write_sync(reviewed, Wish(HERE), NOW)
 
     with ThreadPoolExecutor(len(stores)) as threads:
         done = [decisions for decisions in threads.map(race, stores) if decisions]
@@ -382,4 +382,4 @@ async def test_shadows_tell_how_many_proofs_they_have_of_how_many(db, keeper):
     added(db, phenomenon("d", selector="#d", level=2))
     added(db, phenomenon("e", selector="#e", deprecated_reason="gone"))
     proven(db, added(db, hint()), 1, 1, make=failure)
-    assert await keeper.proofs(HERE) == {"a": (2, 3), "b": (5, 5), "ads": (0, 3)}
+    assert await keeper.proofs(HERE) == {"a": (2, 3), "b": (3, 3), "ads": (0, 3)}

@@ -10,7 +10,7 @@ import pytest
 
 from nova_mcp.journal.counters import shard_of
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import Action, Fingerprint, Playbook, Signal, StableId
+from nova_mcp.knowledge.model import Action, ElementPrint, Fingerprint, Playbook, Signal, StableId
 from nova_mcp.knowledge.page_check import PageCheck
 from nova_mcp.knowledge.refusing import LiveLook
 from nova_mcp.knowledge.writer import Writer
@@ -46,7 +46,8 @@ class Life:
 
     def check(self):
         selectors = ("#layer", *CONTROLS) if self.made.random() < 0.8 else ("#layer",)
-        return PageCheck(self.now, dict.fromkeys(selectors, FOUND))
+        looks = dict.fromkeys(CONTROLS, ElementPrint("button", text="Go")) if len(selectors) > 1 else {}
+        return PageCheck(self.now, dict.fromkeys(selectors, FOUND), looks)
 
     def playbook(self):
         return Playbook("dismiss", (Action("click", self.made.choice(CONTROLS)),))
@@ -63,7 +64,7 @@ class Life:
 
     def review(self):
         if self.made.random() < 0.5:
-            reviewed(self.conn, HERE, self.now)
+            reviewed(self.conn, Wish(HERE), self.now)
         else:
             promoter.promote(self.conn, Wish(HERE), self.now)
 

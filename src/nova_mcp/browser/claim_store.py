@@ -196,7 +196,7 @@ def claim_closed(conn: Connection, closing: Closing, before_commit: Callable[[],
         return earlier
     summary = summary_of(conn, claim.task_id)
     conclusion = conclude(closing.context, closing.order, summary, closing.job_id, floors_met=closing.floors_met)
-    write_conclusion(conn, closing.context, closing.order, conclusion, closing.at_ms)
+    conclusion = write_conclusion(conn, closing.context, closing.order, conclusion, closing.at_ms)
     _end(conn, claim, closing.reason, conclusion.decision.kind, (closing.at_ms, None))
     before_commit()
     return conclusion

@@ -98,7 +98,7 @@ def _facts(one: KnownRevision, now_ms: int) -> Iterator[tuple[str, object]]:
         yield "drift debt", f"{kept.drift_debt:.2f}"
         yield "holds", _context(kept.content.context)
         yield "least confidence", kept.content.fingerprint.min_confidence
-        for selector in kept.unconfirmed:
+        for selector in kept.unseen:
             yield "not seen on a page yet", cut(selector)
     yield "written", moment(kept.created_at_ms)
     yield "changed", moment(kept.updated_at_ms)

@@ -31,9 +31,10 @@ def explain(
     """Explain why an entry stands at its level: its gates, what is missing, and what would help."""
     entry = named_entry(first if second is None else second)
     given = None if second is None else named_site(first)
-    with opened(read_settings(data_dir, store)) as database:
+    settings = read_settings(data_dir, store)
+    with opened(settings) as database:
         scope = _only_site(database, entry) if given is None else given
-        match database.read_sync(told, scope, entry, None, SystemClock().now_ms()):
+        match database.read_sync(told, scope, entry, None, SystemClock().now_ms(), settings.learning.consent_gates):
             case Unknown():
                 no_entry(scope, entry, database.read_sync(ids_of, scope))
             case Explained() as found:

@@ -15,9 +15,8 @@ from nova_mcp.knowledge.categories import categories_of
 from nova_mcp.knowledge.listing import Listing, SiteBrief, Wanted, listed
 from nova_mcp.knowledge.model import Phenomenon, ScopeName
 from nova_mcp.promotion import overview
-from nova_mcp.promotion.overview import KnownEntry, KnownSite
+from nova_mcp.promotion.overview import KnownEntry, KnownSite, Life
 from nova_mcp.promotion.overview import KnownRevision as Stands
-from nova_mcp.storage.engine import Database
 from nova_mcp.tools.knowledge_parts import health_part, hint_part, phenomenon_part
 from nova_mcp.tools.times import utc
 from nova_mcp.words import some
@@ -39,14 +38,20 @@ def knowledge(
     """Show what is known of websites: all sites, the entries of one, or one entry whole."""
     now_ms = SystemClock().now_ms()
     site = None if scope is None else named_site(scope)
-    with opened(read_settings(data_dir, store)) as database:
+    settings = read_settings(data_dir, store)
+    gates = settings.learning.consent_gates
+    with opened(settings) as database:
         if site is None:
             wanted = Wanted(prefix=prefix.strip().lower(), limit=LISTED)
             _sites(database.read_sync(listed, wanted, now_ms), json=json)
         elif entry is None:
-            _site(database, site, now_ms, json=json)
+            _site(database.read_sync(overview.site, site, now_ms, gates), site, now_ms, json=json)
         else:
-            _entry(database, site, named_entry(entry), now_ms, json=json)
+            name = named_entry(entry)
+            found = database.read_sync(overview.life, site, name, now_ms, gates)
+            if found is None:
+                no_entry(site, name, database.read_sync(ids_of, site))
+            _entry(found, site, now_ms, json=json)
 
 
 # -- all sites
@@ -97,8 +102,7 @@ def _brief_json(one: SiteBrief) -> dict[str, Any]:
 # -- one site
 
 
-def _site(database: Database, scope: ScopeName, now_ms: int, *, json: bool) -> None:
-    found = database.read_sync(overview.site, scope, now_ms)
+def _site(found: KnownSite | None, scope: ScopeName, now_ms: int, *, json: bool) -> None:
     if found is None:
         nothing_known(scope)
     if json:
@@ -164,10 +168,7 @@ def _brief(one: Stands, now_ms: int) -> dict[str, Any]:
 # -- one entry
 
 
-def _entry(database: Database, scope: ScopeName, stable_id: str, now_ms: int, *, json: bool) -> None:
-    found = database.read_sync(overview.life, scope, stable_id, now_ms)
-    if found is None:
-        no_entry(scope, stable_id, database.read_sync(ids_of, scope))
+def _entry(found: Life, scope: ScopeName, now_ms: int, *, json: bool) -> None:
     if json:
         print_json({"scope": scope, **entry_json(found, now_ms)})
     else:

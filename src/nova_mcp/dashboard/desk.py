@@ -15,6 +15,7 @@ from nova_mcp.dashboard.sessions import Notice, Session, Sessions
 from nova_mcp.observation.model import Json
 from nova_mcp.observation.rules import storable_text
 from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
+from nova_mcp.promotion.model import ConsentGates
 from nova_mcp.settings import Settings
 
 P = ParamSpec("P")
@@ -36,6 +37,10 @@ class Desk:
     @property
     def settings(self) -> Settings:
         return self.home.settings
+
+    @property
+    def consent_gates(self) -> ConsentGates:
+        return self.settings.learning.consent_gates
 
     def now_ms(self) -> int:
         return self.home.ports.clock.now_ms()

@@ -22,11 +22,10 @@ from nova_mcp.knowledge.model import (
     VerifyStep,
 )
 from nova_mcp.promotion import overview, steps_store
+from nova_mcp.promotion.explanation import explanation
 from nova_mcp.promotion.folding import Observed, Step
-from nova_mcp.promotion.model import TransitionKind
+from nova_mcp.promotion.model import ConsentGates, Explanation, TransitionKind
 from nova_mcp.promotion.overview import KnownRevision, Life
-from nova_mcp.promotion.standing import entry_of
-from nova_mcp.promotion.wording import explain
 from nova_mcp.verification.model import Omitted
 from nova_mcp.words import cut
 
@@ -107,17 +106,19 @@ class EntryView:
     picture: LifePicture
 
 
-def entry(conn: Connection, scope: ScopeName, stable_id: str, now_ms: int) -> EntryView | None:
-    found = overview.life(conn, scope, stable_id, now_ms)
+def entry(conn: Connection, scope: ScopeName, stable_id: str, now_ms: int, consent: ConsentGates) -> EntryView | None:
+    found = overview.life(conn, scope, stable_id, now_ms, consent)
     if found is None:
         return None
     line = _line(conn, found, now_ms)
-    pending = found.entry.pending
+    shelved, pending = found.entry.current.shelved, found.entry.pending
     return EntryView(
         scope=scope,
         stable_id=stable_id,
-        current=_revision(conn, found.entry.current, now_ms),
-        pending=None if pending is None else _revision(conn, pending, now_ms, in_review=True),
+        current=_revision(explanation(conn, shelved, now_ms, consent), found.entry.current, now_ms),
+        pending=None
+        if pending is None
+        else _revision(explanation(conn, pending.shelved, now_ms, consent), pending, now_ms, in_review=True),
         line=line,
         picture=picture(line),
     )
@@ -144,9 +145,8 @@ def _steps(conn: Connection, entry_id: int) -> list[tuple[int, Step]]:
     return [*((mark.at_ms, Observed(mark)) for mark in begin[1].marks[-STEPS:]), *steps]
 
 
-def _revision(conn: Connection, one: KnownRevision, now_ms: int, *, in_review: bool = False) -> RevisionView:
+def _revision(why: Explanation, one: KnownRevision, now_ms: int, *, in_review: bool = False) -> RevisionView:
     kept = one.shelved.kept
-    why = explain(entry_of(one.shelved), steps_store.marks(conn, one.shelved.entry_id, now_ms), now_ms)
     return RevisionView(
         row=entry_row(one, now_ms, in_review=in_review),
         retired_because=kept.deprecated_reason,
@@ -187,7 +187,7 @@ def content_view(kept: Phenomenon | DomainHint) -> ContentView:
         policy="" if playbook is None else playbook.policy,
         actions=tuple(_action(place, one) for place, one in enumerate(actions, 1)),
         verify=() if playbook is None else tuple(_verify(one) for one in playbook.verify),
-        unconfirmed=kept.unconfirmed,
+        unconfirmed=kept.unseen,
     )
 
 

@@ -11,7 +11,7 @@ from nova_mcp.knowledge.health import staleness, state, success_rate
 from nova_mcp.knowledge.listing import SiteBrief, Wanted, listed
 from nova_mcp.knowledge.model import DomainHint, HealthState, Phenomenon, ScopeName, Trust
 from nova_mcp.promotion import event_store, overview
-from nova_mcp.promotion.model import DAY_MS, LearningEvent
+from nova_mcp.promotion.model import DAY_MS, ConsentGates, LearningEvent
 from nova_mcp.promotion.overview import KnownRevision, Progress
 
 SITES: Final = 50
@@ -121,9 +121,9 @@ def level_shares(counts: tuple[tuple[Lane, int], ...]) -> tuple[LevelShare, ...]
     return tuple(found)
 
 
-def site(conn: Connection, scope: ScopeName, now_ms: int) -> SiteView | None:
+def site(conn: Connection, scope: ScopeName, now_ms: int, consent: ConsentGates) -> SiteView | None:
     """Everything known of a site; None where nothing is."""
-    found = overview.site(conn, scope, now_ms)
+    found = overview.site(conn, scope, now_ms, consent)
     if found is None:
         return None
     rows = [

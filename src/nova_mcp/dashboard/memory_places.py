@@ -23,7 +23,7 @@ async def site(visit: Visit) -> View:
     scope = scope_of(text(visit, "scope"))
     if isinstance(scope, Problem):
         return missing(scope.message)
-    found = await visit.desk.read(knowledge_page.site, scope, visit.desk.now_ms())
+    found = await visit.desk.read(knowledge_page.site, scope, visit.desk.now_ms(), visit.desk.consent_gates)
     if found is None:
         return missing(f"Nothing is known of {scope}.")
     return View("site.html", {"title": scope, "page": found})
@@ -33,7 +33,8 @@ async def entry(visit: Visit) -> View:
     scope, stable_id = scope_of(text(visit, "scope")), text(visit, "id")
     if isinstance(scope, Problem):
         return missing(scope.message)
-    found = await visit.desk.read(entry_page.entry, scope, stable_id, visit.desk.now_ms())
+    desk = visit.desk
+    found = await desk.read(entry_page.entry, scope, stable_id, desk.now_ms(), desk.consent_gates)
     if found is None:
         return missing(f"{scope} has no entry of that name.")
     return View("entry.html", {"title": plain(stable_id), "page": found})

@@ -15,7 +15,7 @@ from nova_mcp.knowledge.tables import WAITING as WAITING_ROWS
 from nova_mcp.knowledge.tables import knowledge_entry
 from nova_mcp.promotion import event_store, semantic_store
 from nova_mcp.promotion.generator import suggestions
-from nova_mcp.promotion.model import DAY_MS, LearningEvent, Opportunity
+from nova_mcp.promotion.model import DAY_MS, ConsentGates, LearningEvent, Opportunity
 from nova_mcp.promotion.overview import KnownRevision, progress
 from nova_mcp.promotion.semantic import REASONS, WHY_NOT_AUTOMATIC, SemanticOpportunity, site_of
 from nova_mcp.promotion.tables import OPEN_QUESTION
@@ -71,9 +71,9 @@ class ReviewView:
     decisions: tuple[LearningEvent, ...]
 
 
-def review(conn: Connection, principal: str, before: int | None, now_ms: int) -> ReviewView:
+def review(conn: Connection, principal: str, before: int | None, now_ms: int, consent: ConsentGates) -> ReviewView:
     return ReviewView(
-        waiting(conn, before, now_ms),
+        waiting(conn, before, now_ms, consent),
         questions(conn, principal),
         suggestions(conn, None, PATTERNS, now_ms),
         claims(conn),
@@ -81,7 +81,7 @@ def review(conn: Connection, principal: str, before: int | None, now_ms: int) ->
     )
 
 
-def waiting(conn: Connection, before: int | None, now_ms: int) -> Waiting:
+def waiting(conn: Connection, before: int | None, now_ms: int, consent: ConsentGates) -> Waiting:
     c = knowledge_entry.c
     rows = select(c.entry_id).where(WAITING_ROWS).order_by(c.entry_id.desc()).limit(WAITING + 1)
     found = conn.execute(rows if before is None else rows.where(c.entry_id < before)).scalars().all()
@@ -91,7 +91,9 @@ def waiting(conn: Connection, before: int | None, now_ms: int) -> Waiting:
         tuple(
             WaitingEntry(
                 one.scope,
-                entry_row(KnownRevision(one, progress(conn, one, now_ms)), now_ms, in_review=one.slot == "pending"),
+                entry_row(
+                    KnownRevision(one, progress(conn, one, now_ms, consent)), now_ms, in_review=one.slot == "pending"
+                ),
             )
             for one in entries
         ),

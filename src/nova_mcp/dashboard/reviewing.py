@@ -18,6 +18,7 @@ from nova_mcp.knowledge.scopes import scope_of
 from nova_mcp.observation.model import Json
 from nova_mcp.pipeline.model import Answer
 from nova_mcp.promotion import promoter
+from nova_mcp.promotion.model import ConsentGates
 from nova_mcp.promotion.promoter import Decision, Wish
 from nova_mcp.promotion.semantic import SemanticVerdict
 
@@ -39,7 +40,7 @@ FIELDS: Final = ("scope", "id", "act", "transition", "reason")
 
 async def review(visit: Visit) -> View:
     principal, before = visit.session.principal, whole(visit, "before")
-    found = await visit.desk.read(review_page.review, principal, before, visit.desk.now_ms())
+    found = await visit.desk.read(review_page.review, principal, before, visit.desk.now_ms(), visit.desk.consent_gates)
     following = found.waiting.next_before and address("/review", before=found.waiting.next_before)
     return View("review.html", {"title": "Review", "page": found, "first": before is None, "following": following})
 
@@ -89,11 +90,11 @@ class Preview:
         return lane_of(self.decision.to_level, deprecated=retires)
 
 
-def preview(conn: Connection, scope: ScopeName, stable_id: str, now_ms: int) -> Preview | None:
-    found = entry_page.entry(conn, scope, stable_id, now_ms)
+def preview(conn: Connection, scope: ScopeName, stable_id: str, now_ms: int, consent: ConsentGates) -> Preview | None:
+    found = entry_page.entry(conn, scope, stable_id, now_ms, consent)
     if found is None:
         return None
-    (decision,) = promoter.previewed(conn, Wish(scope, (stable_id,)), now_ms)
+    (decision,) = promoter.previewed(conn, Wish(scope, (stable_id,), consent=consent), now_ms)
     return Preview(found, decision)
 
 
@@ -101,7 +102,8 @@ async def ask_entry(visit: Visit) -> View:
     asked = _asked({name: text(visit, name) for name in ("scope", "id", "act")})
     if isinstance(asked, View):
         return asked
-    found = await visit.desk.read(preview, asked.scope, asked.stable_id, visit.desk.now_ms())
+    desk = visit.desk
+    found = await desk.read(preview, asked.scope, asked.stable_id, desk.now_ms(), desk.consent_gates)
     if found is None:
         return missing(f"{asked.scope} has no entry of that name.")
     title = "Have the gates decide" if asked.act == "decide" else "Retire this entry"

@@ -55,7 +55,7 @@ async def known(stage: Stage) -> None:
     step = (decided.body.get("decisions") or [{}])[0]
     accepted, counted = consents(stage)
     right = step.get("toLevel") == 2 and accepted == 0
-    stage.tell("Refused on five days, the banner is known", decided.flat, counted, expected=right)
+    stage.tell("Refused on three days since, the banner is known", decided.flat, counted, expected=right)
 
 
 async def handled(stage: Stage) -> None:

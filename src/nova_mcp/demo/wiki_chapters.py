@@ -163,11 +163,6 @@ class WikiTale:
         right = refused.reason == "pks.element_changed" and not refused.touched and _archived(stage) == 0
         counted = f'"Archive this wiki" (now #departments) was pressed {some(_archived(stage), "time")}'
         stage.tell("The learned button now archives the wiki", refused.because, counted, expected=right)
-        why = await ada.call("explain", scope=stage.site.scope("wiki"), stableId=self.id)
-        right = (why.body.get("phenomenon") or {}).get("level") == 1
-        stage.tell(
-            "Drift: it was active, and the trust is gone at once", why.first_line.partition(": ")[2], expected=right
-        )
 
     async def repaired(self, stage: Stage) -> None:
         """The repair is a suggestion; patched in, it has to prove itself like anything new."""
@@ -178,6 +173,9 @@ class WikiTale:
         found = row.get("repairCandidate") or {}
         right = row.get("verdict") == "drift" and found.get("label") == LABELS[0]
         stage.tell("A check that touches nothing suggests a repair", checked.text.splitlines()[-1], expected=right)
+        why = await ada.call("explain", scope=stage.site.scope("wiki"), stableId=self.id)
+        right = (why.body.get("phenomenon") or {}).get("level") == 1
+        stage.tell("Drift: it was active, and the trust is gone", why.first_line.partition(": ")[2], expected=right)
         self.way = [str(found.get("selector")) if one == found.get("lostSelector") else one for one in self.way]
         patched = await self._patch(stage, ada)
         why = await ada.call("explain", scope=stage.site.scope("wiki"), stableId=self.id)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -275,9 +275,17 @@ _PROMOTE: Final = Prepared(
 )
 
 
-def curate(conn: Connection, promoted: Iterable[tuple[Candidate, float]], at_ms: int) -> list[str]:
-    """Write promoted candidates, each claim of a host once; the components of those that are new."""
-    new = []
+@dataclass(frozen=True, slots=True)
+class Curated:
+    """A curated entry that was written: a new one, or one that the same claim was added to."""
+
+    component: str
+    is_new: bool
+
+
+def curate(conn: Connection, promoted: Iterable[tuple[Candidate, float]], at_ms: int) -> list[Curated]:
+    """Write promoted candidates, each claim of a host once; everything that was written."""
+    written: list[Curated] = []
     entries = [(curated_key(one.place.host, one.component, one.claim), one, score) for one, score in promoted]
     for key, one, score in sorted(entries, key=lambda entry: entry[0]):
         cursor = _PROMOTE.run(
@@ -297,6 +305,5 @@ def curate(conn: Connection, promoted: Iterable[tuple[Candidate, float]], at_ms:
                 "last_promoted_at_ms": at_ms,
             },
         )
-        if cursor.fetchone()[0] == 0:
-            new.append(one.component)
-    return new
+        written.extend(Curated(one.component, is_new=row[0] == 0) for row in cursor.fetchall())
+    return written

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Connection, Index, Integer, Table, Text, insert, select
@@ -87,10 +87,13 @@ def gathered(conn: Connection, task_id: str) -> FinalizeSummary:
 
 def write_conclusion(
     conn: Connection, context: WorkContext, order: FinalizeOrder, conclusion: Conclusion, now_ms: int
-) -> None:
-    """The decision, what it promotes and its job, in the transaction that ends the claim."""
+) -> Conclusion:
+    """The decision, what it promotes and its job, in the transaction that ends the claim; as it was written, with the
+    number of curated entries that were."""
     decision = conclusion.decision
-    tally = _promoted(conn, context, now_ms) if decision.kind == "commit" else Tally()
+    tally, stored = _promoted(conn, context, now_ms) if decision.kind == "commit" else (Tally(), 0)
+    stats = replace(conclusion.stats, curated_upserts=stored)
+    conclusion = replace(conclusion, stats=stats, mismatches=mismatches(order.claimed, stats))
     conn.execute(
         insert(finalize_decision),
         {
@@ -112,16 +115,19 @@ def write_conclusion(
     # Reasons of Nova's own are the same for everybody; a caller's are its words, and so are components.
     own = decision.kind == "skip" and decision.source == "auto"
     bump(conn, DECISION, tally + of_decision(decision, now_ms), principal="" if own else context.principal)
+    return conclusion
 
 
-def _promoted(conn: Connection, context: WorkContext, now_ms: int) -> Tally:
-    """Curate what may be promoted, and nothing else, whoever decided."""
+def _promoted(conn: Connection, context: WorkContext, now_ms: int) -> tuple[Tally, int]:
+    """Curate what may be promoted, and nothing else, whoever decided; with the number of entries that were written."""
     ready = [(found, weighed(found)) for found in candidates_of(conn, context.task_id)]
     chosen = [(found, worth.evidence_score) for found, worth in ready if promotable(worth)]
     tally = Tally()
-    for component in curate(conn, chosen, now_ms):
-        tally += of_curated(component, now_ms)
-    return tally
+    written = curate(conn, chosen, now_ms)
+    for one in written:
+        if one.is_new:
+            tally += of_curated(one.component, now_ms)
+    return tally, len(written)
 
 
 def _job_row(context: WorkContext, job: OutboxJob, now_ms: int) -> dict[str, str | int]:

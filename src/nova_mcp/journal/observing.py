@@ -196,12 +196,11 @@ def _observed(record: CallRecord) -> Iterator[Observation]:
         yield Observation(
             "perceive_signature", 0, fingerprint_hash=signals.structure, payload={"route": page_of(record).route_key}
         )
-    if name == "dismiss_blockers":
+    if name == "dismiss_blockers" or (name == "phenomenon_apply" and signals.layers):
+        # A playbook that closed a layer is one dismissal, and no second success beside it.
         yield from _dismissal(record)
     elif name in _TEACHING or name.startswith("guarded_"):
         yield from _action(record)
-        if name == "phenomenon_apply":
-            yield from _dismissal(record)
     if signals.drift is not None:
         yield _touching(record, Observation("selector_drift", -1, 2 if signals.drift == "hard" else 1))
     if signals.telemetry is not None:
@@ -251,6 +250,8 @@ def _dismissal(record: CallRecord) -> Iterator[Observation]:
     # Which control was pressed last says less about a layer than what kind of layer it is; an entry says more.
     key = None if seen.target_stable_id is not None else candidate_key(host, "blocker", layers[0])
     yield replace(seen, candidate_key=key, payload={**seen.payload, "layers": list(layers)})
+    if outcome > 0 and seen.target_stable_id is not None and bare_name(record.tool_name) == "phenomenon_apply":
+        yield _touching(record, Observation("tob_verified", 1))
 
 
 def _telemetry(record: CallRecord) -> Observation:
@@ -277,6 +278,8 @@ def _shown(record: CallRecord) -> dict[str, Json]:
         "method": signals.method,
         "failedSelector": _cut(signals.failed_selector),
     }
+    if signals.commits:
+        told["commits"] = True
     if signals.seen_signals:
         told["signals"] = [[_cut(part) for part in one] for one in signals.seen_signals[:MAX_SIGNALS]]
     if signals.items is not None:

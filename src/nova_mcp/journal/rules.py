@@ -91,15 +91,16 @@ def _same(claimed: int | float, found: int | float | None) -> bool:
 def follow_up(
     context: WorkContext, order: FinalizeOrder, decision: Decision, summary: FinalizeSummary, job_id: str
 ) -> OutboxJob | None:
-    """The one job of a commit: what the caller ordered, or the promotion that Nova's own plan is about."""
+    """The one job of a commit: what the caller ordered, else the promotion of what is ready."""
     if decision.kind == "skip":
         return None
-    default: JobType = "finalize.memory.promote" if decision.source == "auto" else "finalize.noop"
+    ready = promotable_ids(summary)
+    default: JobType = "finalize.memory.promote" if ready else "finalize.noop"
     job_type = order.job_type or default
     payload: dict[str, Json] = dict(order.payload or {})
     if job_type == "finalize.memory.promote":
         # A caller may name some of what is ready; naming what is not ready makes it no readier.
-        ready, named = promotable_ids(summary), payload.get("candidateIds")
+        named = payload.get("candidateIds")
         ids: list[Json] = [one for one in ready if not isinstance(named, list) or one in named]
         payload = {"taskId": context.task_id, "targetId": context.target_id, "candidateIds": ids}
     return OutboxJob(job_id, f"finalize:{context.task_id}", job_type, payload)

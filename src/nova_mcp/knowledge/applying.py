@@ -12,6 +12,7 @@ from nova_mcp.knowledge.health import state
 from nova_mcp.knowledge.model import (
     SHADOW,
     Action,
+    Content,
     ElementPrint,
     Phenomenon,
     PhenomenonType,
@@ -109,13 +110,20 @@ def _accepts(action: Action) -> bool:
     return action.polarity == "accept"
 
 
-def _contents(phenomenon: Phenomenon, wish: Wish) -> Problem | None:
-    playbook = phenomenon.content.playbook
+def inapplicable(content: Content) -> Problem | None:
+    """Why an entry of that content is never applied, on whatever page; None when it may be."""
+    playbook = content.playbook
     if playbook is None or not playbook.actions or playbook.policy in ("ignore", "warn"):
         return Problem("pks.empty_playbook", "This entry has nothing to do.")
     if playbook.policy == "accept" or any(map(_accepts, playbook.actions)):
         return Problem("pks.accept_refused", "Nova never gives consent.")
-    return _values_problem(playbook, wish)
+    return None
+
+
+def _contents(phenomenon: Phenomenon, wish: Wish) -> Problem | None:
+    playbook = phenomenon.content.playbook
+    problem = inapplicable(phenomenon.content)
+    return problem if problem is not None or playbook is None else _values_problem(playbook, wish)
 
 
 def _values_problem(playbook: Playbook, wish: Wish) -> Problem | None:

@@ -130,8 +130,10 @@ def check_order(entries: Iterable[Phenomenon], now_ms: int) -> tuple[Phenomenon,
     """Shadow and active entries: failing ones first, then the stalest."""
 
     def key(one: Phenomenon) -> tuple[bool, float, int, str, int]:
+        confirmed, drifted = one.health.last_confirmed_at_ms, one.health.last_drift_at_ms
         failing = one.health.consecutive_failures > 0 or state(one.health, now_ms) != "healthy"
-        confirmed = one.health.last_confirmed_at_ms
+        # What a use could not find any more is looked for before what is merely old.
+        failing = failing or (drifted is not None and drifted > (confirmed or 0))
         return (
             not failing,
             -staleness(one.health, now_ms),

@@ -91,7 +91,7 @@ def _falls_ill(health: Health, now_ms: int) -> bool:
 
 
 def state(health: Health, now_ms: int) -> HealthState:
-    if health.quarantined_at_ms is not None or _falls_ill(health, now_ms):
+    if health.quarantined_at_ms is not None:
         return "quarantined"
     if last_30_days(health, now_ms).failures == 0:
         return "healthy"
@@ -155,29 +155,32 @@ def _confirmed(health: Health, event: HealthEvent) -> Health:
         return after
     occasion = event.occasion or f"{event.at_ms}#{len(after.clean)}"
     clean = after.clean if occasion in after.clean else (*after.clean, occasion)
-    if len(clean) < CLEAN_TO_LEAVE:
-        return replace(after, clean=clean)
-    # What was before stays in the books, but what comes is judged anew.
-    return replace(after, clean=(), quarantined_at_ms=None, consecutive_failures=0, run=after.run + 1)
+    return replace(after, clean=clean) if len(clean) < CLEAN_TO_LEAVE else released(after)
+
+
+def released(health: Health) -> Health:
+    """Health after a quarantine: what was before stays in the books, but what comes is judged anew."""
+    if health.quarantined_at_ms is None:
+        return health
+    return replace(health, clean=(), quarantined_at_ms=None, consecutive_failures=0, run=health.run + 1)
 
 
 def after_event(health: Health, event: HealthEvent) -> Health:
-    """Health once something has happened; quarantine stays until three clean confirmations in a row."""
-    if _falls_ill(health, event.at_ms):
-        health = _quarantined(health, event.at_ms)
+    """Health once something has happened. Only a failure leads into quarantine, which stays until three clean
+    confirmations in a row: neither time nor a success makes an entry ill."""
     match event.outcome:
         case "success":
-            health = _succeeded(health, event)
+            return _succeeded(health, event)
         case "failure" | "misfire":
-            health = _failed(health, event)
+            failed = _failed(health, event)
+            return _quarantined(failed, event.at_ms) if _falls_ill(failed, event.at_ms) else failed
         case "silent_ok":
-            health = _confirmed(health, event)
+            return _confirmed(health, event)
         case "silent_drift":
             missed = replace(health, silent_verify_fails=health.silent_verify_fails + 1, clean=())
-            health = drifted(missed, event.at_ms)
+            return drifted(missed, event.at_ms)
         case "not_applicable":
             return health
-    return _quarantined(health, event.at_ms) if _falls_ill(health, event.at_ms) else health
 
 
 def failures_in_row(kept: Phenomenon | DomainHint) -> int:

@@ -227,6 +227,15 @@ class Phenomenon:
     def may_guide(self) -> bool:
         return self.level == ACTIVE and not self.deprecated
 
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Selectors that have to be seen before the entry may guide: those that no page has confirmed, and controls
+        whose looks are unknown, which nothing could tell apart from others."""
+        playbook = self.content.playbook
+        actions = () if playbook is None else playbook.actions
+        plain = (one.selector for one in actions if one.mutates and one.element is None and one.selector is not None)
+        return tuple(dict.fromkeys((*self.unconfirmed, *plain)))
+
 
 @dataclass(frozen=True, slots=True)
 class Revisions:

@@ -90,7 +90,7 @@ async def check_page(
     signs = await knowledge_look.signals(tab, wanted_of([draft], platforms))
     prints = {name: harmless(print_of(one.seen), hides) for name, one in seen.items() if one.seen is not None}
     acting = _acting(content, seen)
-    around = await _around(tab, acting, hides) if acting else ()
+    around = await around_of(tab, acting, hides) if acting else ()
     return PageCheck(
         now_ms=now_ms,
         looks=live_looks(seen),
@@ -127,7 +127,8 @@ def _acting(content: Content, seen: Mapping[str, SelectorSeen]) -> tuple[Element
     return tuple(print_of(one) for one in found if one is not None)
 
 
-async def _around(tab: Tab, acting: Iterable[ElementPrint], hides: Callable[[str], str]) -> tuple[ElementPrint, ...]:
+async def around_of(tab: Tab, acting: Iterable[ElementPrint], hides: Callable[[str], str]) -> tuple[ElementPrint, ...]:
+    """What stands around elements, by which repair tells later what became of them."""
     prints = [print_of(one.seen) for one in await knowledge_look.elements(tab)]
     near = dict.fromkeys(one for other in acting for one in surroundings(prints, other))
     return tuple(harmless(one, hides) for one in list(near)[:MOST_AROUND])

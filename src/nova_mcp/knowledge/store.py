@@ -144,6 +144,21 @@ def entries(conn: Connection, scope: ScopeName) -> list[Shelved]:
     return [_shelved(row) for row in rows]
 
 
+_COLUMNS: Final = tuple(knowledge_entry.c.keys())
+_HINTS: Final = Prepared(
+    select(knowledge_entry)
+    .where(knowledge_entry.c.scope == bindparam("at"), knowledge_entry.c.kind == bindparam("of"))
+    .where(knowledge_entry.c.slot == bindparam("in"))
+    .order_by(knowledge_entry.c.stable_id)
+)
+
+
+def hints(conn: Connection, scope: ScopeName) -> list[Shelved]:
+    """What is known of a site for reading alone, retired hints included."""
+    rows = _HINTS.run(conn, {"at": scope, "of": "hint", "in": "current"}).fetchall()
+    return [_shelved(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+
+
 _NAMED: Final = (
     select(knowledge_entry)
     .where(knowledge_entry.c.scope == bindparam("at"), knowledge_entry.c.stable_id == bindparam("name"))
@@ -151,7 +166,6 @@ _NAMED: Final = (
 )
 _FIND: Final = Prepared(_NAMED)
 _TAKE: Final = Prepared(_NAMED.with_for_update())
-_COLUMNS: Final = tuple(knowledge_entry.c.keys())
 
 
 def find(conn: Connection, scope: ScopeName, stable_id: str, *, lock: bool = False) -> tuple[Shelved, ...]:
@@ -355,6 +369,16 @@ def owners(conn: Connection, scope: str, selector: str) -> list[SelectorOwner]:
         SelectorOwner(number, StableId(name), reason is not None, decoded(Content, content))
         for number, name, reason, content in rows
     ]
+
+
+_HOLDERS: Final = Prepared(
+    sql("SELECT DISTINCT entry_id FROM knowledge_selector WHERE scope = :scope AND selector = :selector")
+)
+
+
+def holders(conn: Connection, scope: str, selector: str) -> list[int]:
+    """The numbers of everything, hints included, that names a selector, given in its one spelling."""
+    return [int(row[0]) for row in _HOLDERS.run(conn, {"scope": scope, "selector": selector}).fetchall()]
 
 
 # -- surroundings

@@ -148,6 +148,11 @@ class Signals:
     reported_at: tuple[str, str] | None = None
     ambiguous_selector: bool = False
     one_step: bool = False
+    # Whether the control was one that commits something.
+    commits: bool = False
+    # Whether it was noted what the control looks like, and in which known lists of the site it stood.
+    described: bool = False
+    lists: tuple[str, ...] = ()
     # The control stood in a frame, where its selector says nothing about the page around it.
     framed: bool = False
     checks: tuple[Checked, ...] = ()

@@ -10,7 +10,7 @@ from nova_mcp.journal.counting import Tally, of_contradiction
 from nova_mcp.journal.evidence import Seen
 from nova_mcp.journal.observing import page_of
 from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import ScopeName
+from nova_mcp.knowledge.model import DomainHint, ScopeName
 from nova_mcp.knowledge.routes import any_covers, route_of
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import CallRecord
@@ -47,7 +47,8 @@ def learn(conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> Tally |
     for one in seen:
         if one.observation.target_stable_id is not None:
             told.setdefault(one.observation.target_stable_id, []).append(one)
-    if not told:
+    lists = _in_lists(record, seen)
+    if not told and not lists:
         return None
     event = seen[0].occasion.event
     scope = ScopeName(seen[0].occasion.host)
@@ -63,7 +64,19 @@ def learn(conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> Tally |
                 contradicted |= _contradicted(conn, shelved, marks)
                 witnessed(conn, shelved, marks)
         refuted += contradicted
+    for hint_id in record.signals.lists if lists else ():
+        for shelved in store.find(conn, scope, hint_id, lock=True):
+            if isinstance(shelved.kept, DomainHint):
+                witnessed(conn, shelved, [mark_of(one) for one in lists])
     return of_contradiction(event.created_at_ms, refuted) if refuted else None
+
+
+def _in_lists(record: CallRecord, seen: Sequence[Seen]) -> list[Seen]:
+    """What a use says about the lists its control stood in: an entry of theirs was used. That a press failed says
+    nothing about the list."""
+    if not record.signals.lists:
+        return []
+    return [one for one in seen if one.observation.kind == "action_success" and one.observation.outcome >= 0]
 
 
 def _contradicted(conn: Connection, shelved: Shelved, marks: Sequence[Mark]) -> bool:

@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from nova_mcp.journal.candidates import Candidate
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.hint_writing import HintWritten
 from nova_mcp.knowledge.model import (
@@ -174,6 +175,22 @@ def _patched(conn: Connection, one: Proposal, found: tuple[Shelved, ...], looks:
 
 def _hint(stable_id: StableId, hint: Hint, now_ms: int) -> DomainHint:
     return DomainHint(HintId(stable_id), hint.kind, hint.selectors, now_ms, now_ms, mode="item_root", level=CANDIDATE)
+
+
+def log_skipped(conn: Connection, candidates: Sequence[Candidate], skipped: Sequence[Skipped], now_ms: int) -> None:
+    """Leaves the reason of every committed candidate that became nothing in the log."""
+    reasons = {one.candidate_key: one.reason for one in skipped}
+    for one in candidates:
+        if one.candidate_key in reasons:
+            log_reasons(conn, [one], reasons[one.candidate_key], now_ms)
+
+
+def log_reasons(conn: Connection, candidates: Sequence[Candidate], reason: str, now_ms: int) -> None:
+    for one in candidates:
+        last = event_store.last(conn, one.place.host, one.stable_id, "learn_generate")
+        if last is None or last.rejection != reason:
+            event = LearningEvent(one.stable_id, one.place.host, 0, 0, "learn_generate", now_ms, rejection=reason)
+            event_store.add(conn, event)
 
 
 def _log(conn: Connection, one: Proposal, level: Level, kind: EventKind, now_ms: int) -> None:

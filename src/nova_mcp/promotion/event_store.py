@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, RowMapping, insert, select
 
 from nova_mcp.knowledge.codec import decoded, encoded
-from nova_mcp.promotion.model import EvidenceCounts, Gate, LearningEvent, TransitionKind
+from nova_mcp.promotion.model import EventKind, EvidenceCounts, Gate, LearningEvent
 from nova_mcp.promotion.tables import learning_event
 
 
@@ -49,7 +49,7 @@ def of_entry(conn: Connection, scope: str, stable_id: str, limit: int) -> list[L
     return [_event(row) for row in reversed(rows)]
 
 
-def last(conn: Connection, scope: str, stable_id: str, kind: TransitionKind) -> LearningEvent | None:
+def last(conn: Connection, scope: str, stable_id: str, kind: EventKind) -> LearningEvent | None:
     """What was last decided about a transition of an entry."""
     log = learning_event.c
     found = select(learning_event).where(log.scope == scope, log.stable_id == stable_id, log.reason_kind == kind)

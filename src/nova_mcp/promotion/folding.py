@@ -18,6 +18,7 @@ from nova_mcp.promotion.counting import (
 from nova_mcp.promotion.gates import applied, event_of, lowering, review
 from nova_mcp.promotion.model import (
     RULES_VERSION,
+    ConsentGates,
     Entry,
     Hold,
     LearningEvent,
@@ -39,10 +40,12 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """Somebody, or the background pass, had the gates looked at and whatever passed applied."""
+    """Somebody, or the background pass, had the gates looked at and whatever passed applied. `consent` is the setting
+    of that moment, so that a replay decides as it was decided."""
 
     at_ms: int
     wanted: TransitionKind | None = None
+    consent: ConsentGates = "standard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +121,14 @@ def observed(entry: Entry, mark: Mark) -> Folded:
     if is_drift(mark):
         health = drifted(health, mark.at_ms)
     seen = replace(entry, run=run, health=health, last_hard_drift_at_ms=_hard_drift(entry, mark))
-    if mark.source == "report" or not (is_failure(mark) or is_drift(mark)):
-        return Folded(seen)
-    verdict = lowering(seen, mark.at_ms)
-    return Folded(seen) if verdict is None else _moved(seen, verdict, mark.at_ms)
+    decides = mark.source != "report" and (is_failure(mark) or is_drift(mark))
+    verdict = lowering(seen, mark.at_ms) if decides else None
+    if verdict is not None:
+        return _moved(seen, verdict, mark.at_ms)
+    if seen.level == 2 and seen.health.quarantined_at_ms is not None:
+        # An active entry is applied or it is not active: what does not cost it its level does not quarantine it.
+        seen = replace(seen, health=replace(seen.health, quarantined_at_ms=None))
+    return Folded(seen)
 
 
 def health_outcome(before: FailureRun, now: FailureRun, mark: Mark) -> HealthOutcome | None:
@@ -150,11 +157,11 @@ def _moved(entry: Entry, verdict: Promote | Lower, at_ms: int) -> Folded:
     return Folded(applied(entry, verdict, at_ms), event_of(entry, verdict, at_ms), verdict)
 
 
-def reviewed(entry: Entry, marks: Sequence[Mark], now_ms: int, wanted: TransitionKind | None = None) -> Folded:
+def reviewed(entry: Entry, marks: Sequence[Mark], step: Reviewed) -> Folded:
     """An entry after the gates were looked at and what passed was applied: one transition at most."""
-    match verdict := review(entry, marks, now_ms, wanted):
+    match verdict := review(entry, marks, step.at_ms, step.wanted, step.consent):
         case Promote() | Lower():
-            return _moved(entry, verdict, now_ms)
+            return _moved(entry, verdict, step.at_ms)
         case Hold() | Reject():
             return Folded(entry, verdict=verdict)
 
@@ -181,8 +188,8 @@ def fold(entry: Entry, marks: Sequence[Mark], step: Step) -> Folded:
     match step:
         case Observed(mark):
             return observed(entry, mark)
-        case Reviewed(at_ms, wanted):
-            return reviewed(entry, in_sight(marks, at_ms), at_ms, wanted)
+        case Reviewed():
+            return reviewed(entry, in_sight(marks, step.at_ms), step)
         case Revised():
             return Folded(revised(entry, step))
         case Confirmed(left):

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from nova_mcp.knowledge.health import released
 from nova_mcp.knowledge.model import Level
 from nova_mcp.promotion.counting import confidence, counts_for, evidence_score
 from nova_mcp.promotion.model import (
     Approval,
+    ConsentGates,
     Entry,
     EvidenceCounts,
     Gate,
@@ -25,6 +27,10 @@ TRANSITIONS: Final[tuple[TransitionKind, ...]] = ("l0_to_l1", "l1_to_l2", "demot
 # Stepping down comes before stepping up, and retiring before stepping down.
 LOWERING: Final[tuple[TransitionKind, ...]] = ("deprecation", "demotion")
 CONSENT: Final = "consent_cmp"
+# Successes, sessions and failures on the way to active.
+_TO_ACTIVE: Final = (3, 2, 1)
+# A banner is met by everybody and judged once for all of them: an operator may want its answer to be surer.
+_STRICT_CONSENT: Final = (5, 3, 0)
 _FAILURES_TO_DEPRECATE: Final[dict[Level, int]] = {1: 3, 2: 5}
 
 
@@ -41,12 +47,14 @@ def at_most(name: str, required: float, observed: float) -> Gate:
 # -- the tables
 
 
-def gates_of(entry: Entry, kind: TransitionKind, counts: EvidenceCounts) -> tuple[Gate, ...]:
+def gates_of(
+    entry: Entry, kind: TransitionKind, counts: EvidenceCounts, consent: ConsentGates = "standard"
+) -> tuple[Gate, ...]:
     match kind:
         case "l0_to_l1":
             return _to_shadow(entry, counts)
         case "l1_to_l2":
-            return _to_active(entry, counts)
+            return _to_active(entry, counts, consent)
         case "demotion":
             return (
                 at_least("hard_drift_24h", 1, counts.recent_hard_drifts),
@@ -73,9 +81,13 @@ def _to_shadow(entry: Entry, counts: EvidenceCounts) -> tuple[Gate, ...]:
     )
 
 
-def _to_active(entry: Entry, counts: EvidenceCounts) -> tuple[Gate, ...]:
-    # A banner is met by everybody and judged once for all of them, so answering it has to be surer.
-    successes, sessions, failures = (5, 3, 0) if entry.phenomenon_type == CONSENT else (3, 2, 1)
+def is_strict(entry: Entry, consent: ConsentGates) -> bool:
+    """Whether the stricter numbers apply to an entry."""
+    return consent == "strict" and entry.phenomenon_type == CONSENT
+
+
+def _to_active(entry: Entry, counts: EvidenceCounts, consent: ConsentGates) -> tuple[Gate, ...]:
+    successes, sessions, failures = _STRICT_CONSENT if is_strict(entry, consent) else _TO_ACTIVE
     rows = (
         at_least("successes", successes, counts.successes),
         at_least("success_sessions", sessions, counts.success_sessions),
@@ -112,12 +124,14 @@ def next_step(entry: Entry) -> TransitionKind:
     return steps[entry.level]
 
 
-def evaluate(entry: Entry, kind: TransitionKind, marks: Sequence[Mark], now_ms: int) -> Verdict:
+def evaluate(
+    entry: Entry, kind: TransitionKind, marks: Sequence[Mark], now_ms: int, consent: ConsentGates = "standard"
+) -> Verdict:
     """One transition of one entry."""
     if not applies(entry, kind):
         return Reject(kind, "not_applicable", entry.level)
     counts = counts_for(entry, kind, marks, now_ms)
-    gates = gates_of(entry, kind, counts)
+    gates = gates_of(entry, kind, counts, consent)
     passed = [gate.passed for gate in gates]
     if not (any(passed) if kind == "demotion" else all(passed)):
         return Hold(kind, entry.level, gates, counts)
@@ -132,12 +146,18 @@ def evaluate(entry: Entry, kind: TransitionKind, marks: Sequence[Mark], now_ms: 
             return Promote(kind, entry.level, 1, gates, counts)
 
 
-def review(entry: Entry, marks: Sequence[Mark], now_ms: int, wanted: TransitionKind | None = None) -> Verdict:
+def review(
+    entry: Entry,
+    marks: Sequence[Mark],
+    now_ms: int,
+    wanted: TransitionKind | None = None,
+    consent: ConsentGates = "standard",
+) -> Verdict:
     """The one decision of a call: the transition asked for, or the first that is due, down before up."""
     if wanted is not None:
-        return evaluate(entry, wanted, marks, now_ms)
+        return evaluate(entry, wanted, marks, now_ms, consent)
     due = lowering(entry, now_ms)
-    return evaluate(entry, next_step(entry) if due is None else due.kind, marks, now_ms)
+    return evaluate(entry, next_step(entry) if due is None else due.kind, marks, now_ms, consent)
 
 
 def lowering(entry: Entry, now_ms: int) -> Lower | None:
@@ -158,6 +178,9 @@ def applied(entry: Entry, verdict: Approval, now_ms: int) -> Entry:
             return replace(entry, level=0, deprecated=True, deprecated_reason=reason, unsettled_at_ms=now_ms)
         case "demotion":
             return replace(entry, level=verdict.to_level, unsettled_at_ms=now_ms)
+        case "l1_to_l2":
+            # What it has proven since says more than the silent checks that would end a quarantine.
+            return replace(entry, level=verdict.to_level, health=released(entry.health))
         case _:
             return replace(entry, level=verdict.to_level, deprecated=False, deprecated_reason=None)
 

@@ -186,13 +186,21 @@ def refused(trace: Trace) -> SkipReason | None:
 
 
 def drafted(trace: Trace) -> Draft | SkipReason:
+    proven = worked(trace)
     for heuristic in HEURISTICS:
         if (draft := heuristic(trace)) is not None:
-            return draft
-    proven = worked(trace)
+            return "commit_control" if _commits(draft, proven) else draft
     if any(_is_consent(one) and one.polarity == "accept" for one in proven):
         return "accept_refused"
     return "no_pattern" if _selectors(proven) else "no_selector"
+
+
+def _commits(draft: Draft, proven: Sequence[Glimpse]) -> bool:
+    """Whether a draft would press a control that commits something: what to send, buy or delete is no habit of a site.
+    Refusing consent is, whatever form it is in."""
+    if not isinstance(draft.body, Content) or draft.body.type == "consent_cmp":
+        return False
+    return any(one.commits for one in proven)
 
 
 def propose(trace: Trace, around: Surroundings) -> Proposal | Skipped:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from nova_mcp.browser.tab import Tab
 from nova_mcp.clock import Clock
+from nova_mcp.journal.candidates import Candidate
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.health import MOST_TROUBLE, failures_in_row, last_30_days, staleness, trouble
 from nova_mcp.knowledge.model import Content, Phenomenon, Platform, ScopeName
@@ -29,12 +30,14 @@ _DRIFTS: Final = frozenset({"silent_verify_drift", "active_failure_drift"})
 
 @dataclass(frozen=True, slots=True)
 class DraftPlan:
-    """What would be written about a site, before anybody has looked at the page; `taken` are proposals it takes up."""
+    """What would be written about a site, before the page was looked at. `taken` are the proposals that it takes up,
+    `committed` the candidates in them."""
 
     scope: ScopeName
     proposals: tuple[Proposal, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     taken: tuple[str, ...] = ()
+    committed: tuple[Candidate, ...] = ()
     # What each entry would say afterwards, by candidate key; hints have nothing that a page could be asked.
     contents: Mapping[str, Content] = field(default_factory=dict)
 
@@ -50,6 +53,8 @@ class Generation:
     def write(self, conn: Connection, record: CallRecord) -> None:
         self.done = drafting.write(conn, self.plan.proposals, self.looks)
         trace_store.taken_up(conn, self.plan.taken)
+        skipped = [*self.plan.skipped, *self.done.skipped]
+        drafting.log_skipped(conn, self.plan.committed, skipped, self.looks.now_ms)
 
 
 class Generator:
@@ -90,6 +95,7 @@ def planned(conn: Connection, scope: ScopeName, principal: str, limit: int, now_
         proposals,
         skipped,
         tuple(job_key for job_key, _ in proposed),
+        tuple(named),
         {key: content for key, content in contents.items() if content is not None},
     )
 

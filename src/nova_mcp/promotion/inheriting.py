@@ -6,6 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 from sqlalchemy import text as sql
 
+from nova_mcp.browser.elements import normalize_selector
 from nova_mcp.journal.evidence import Observation
 from nova_mcp.journal.observing import AMBIGUOUS, index_key
 from nova_mcp.journal.store import hold_key
@@ -44,6 +45,14 @@ _AGAINST: Final = Prepared(
         "ORDER BY observation_id DESC LIMIT :most"
     )
 )
+# Each entry of a list is a control of its own; what they have in common stands with what was seen of them.
+_IN_LISTS: Final = Prepared(
+    sql(
+        "SELECT observation_id, created_at_ms, kind, outcome, call_id, activity_session_id, severity, tool_name, "
+        "payload, target_id FROM observation WHERE context_host = :host AND created_at_ms >= :since "
+        "AND kind = 'action_success' AND payload LIKE :listed ORDER BY created_at_ms DESC LIMIT :most"
+    )
+)
 _NEWEST_SESSION: Final = Prepared(
     sql("SELECT session_id FROM activity_session WHERE context_host = :host ORDER BY last_at_ms DESC LIMIT 1")
 )
@@ -73,7 +82,8 @@ def _proven_by_use(kept: Phenomenon | DomainHint) -> bool:
 def _rows(conn: Connection, shelved: Shelved) -> list[tuple[Any, ...]]:
     """Observations of an entry's controls, from old to new: those that speak of no other entry, and what failed."""
     since = shelved.kept.created_at_ms - LONGEST_LOOKBACK_MS
-    rows: dict[int, tuple[Any, ...]] = {}
+    lists = _list_rows(conn, shelved, since) if isinstance(shelved.kept, DomainHint) else []
+    rows: dict[int, tuple[Any, ...]] = {row[0]: row for row in lists}
     for selector in store.selectors_in(shelved.kept):
         about = {"host": shelved.scope, "selector": selector, "since": since, "most": MOST}
         keys = [index_key(selector)] if _alone(conn, shelved, selector) else []
@@ -83,6 +93,14 @@ def _rows(conn: Connection, shelved: Shelved) -> list[tuple[Any, ...]]:
             rows |= {row[0]: row for row in _UNCLAIMED.run(conn, about | {"key": key}).fetchall()}
         rows |= {row[0]: row for row in _AGAINST.run(conn, about).fetchall()}
     return [rows[number] for number in sorted(rows)]
+
+
+def _list_rows(conn: Connection, shelved: Shelved, since: int) -> list[tuple[Any, ...]]:
+    """What was done with entries of the lists that a hint names, from old to new."""
+    about = {"host": shelved.scope, "since": since, "most": MOST, "listed": '%"items":%'}
+    named = frozenset(store.selectors_in(shelved.kept))
+    rows = _IN_LISTS.run(conn, about).fetchall()
+    return [row for row in reversed(rows) if normalize_selector(json.loads(row[8])["items"][0] or "") in named]
 
 
 def _alone(conn: Connection, shelved: Shelved, selector: str) -> bool:

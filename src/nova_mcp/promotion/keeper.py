@@ -10,15 +10,15 @@ from nova_mcp.clock import Clock
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.fingerprints import Match, explained
 from nova_mcp.knowledge.model import Phenomenon, ScopeName, StableId
-from nova_mcp.knowledge.refusing import unread_in, unread_words
+from nova_mcp.knowledge.routes import Route
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.knowledge.tables import knowledge_scope
 from nova_mcp.observation.model import CallRecord, Link
-from nova_mcp.promotion import event_store, promoter, steps_store
-from nova_mcp.promotion.model import DAY_MS, Explanation, LearningEvent
+from nova_mcp.promotion import event_store, promoter
+from nova_mcp.promotion.explanation import explanation
+from nova_mcp.promotion.model import DAY_MS, ConsentGates, Explanation, LearningEvent
 from nova_mcp.promotion.promoter import Decision, Wish
-from nova_mcp.promotion.standing import entry_of
-from nova_mcp.promotion.wording import explain
+from nova_mcp.promotion.sightings import Unseen, unseen_at
 from nova_mcp.storage.engine import Database
 
 REVIEW_EVERY_MS: Final = 30 * 60_000
@@ -67,23 +67,33 @@ class Unknown:
 class PromotionKeeper:
     """One per server."""
 
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, db: Database, clock: Clock, consent: ConsentGates = "standard") -> None:
         self._db = db
         self._clock = clock
+        self._consent = consent
 
     # -- deciding
 
     def promoting(self, wish: Wish) -> Promoting:
         """For a tool: hand `also` to the call's evidence."""
-        return Promoting(wish, self._clock.now_ms())
+        return Promoting(self._judging(wish), self._clock.now_ms())
 
     async def preview(self, wish: Wish) -> tuple[Decision, ...]:
         """What would be decided now; nothing is written."""
-        return await self._db.read(promoter.previewed, wish, self._clock.now_ms())
+        return await self._db.read(promoter.previewed, self._judging(wish), self._clock.now_ms())
 
     async def promote(self, wish: Wish) -> tuple[Decision, ...]:
         """Decide and apply, in a transaction of its own."""
-        return await self._db.write(promoter.promote, wish, self._clock.now_ms())
+        return await self._db.write(promoter.promote, self._judging(wish), self._clock.now_ms())
+
+    def _judging(self, wish: Wish) -> Wish:
+        return replace(wish, consent=self._consent)
+
+    # -- what pages still have to show
+
+    async def unseen(self, scope: ScopeName, selector: str, route: Route) -> Unseen:
+        """What learning has yet to see of a control before it is used."""
+        return await self._db.read(unseen_at, scope, selector, route)
 
     # -- the background pass
 
@@ -93,7 +103,7 @@ class PromotionKeeper:
 
     async def review(self, scope: ScopeName) -> tuple[Decision, ...]:
         """Apply what the gates of a site allow, unless somebody else just has; empty then."""
-        return await self._db.write(reviewed, scope, self._clock.now_ms())
+        return await self._db.write(reviewed, self._judging(Wish(scope)), self._clock.now_ms())
 
     async def take_turn(self, scope: ScopeName) -> Turn | None:
         """The right to look after a site's entries on its page; None where somebody had it in the last hours."""
@@ -116,11 +126,11 @@ class PromotionKeeper:
     async def explain(
         self, scope: ScopeName, stable_id: str, signals: Sequence[str] | None = None
     ) -> Explained | Unknown:
-        return await self._db.read(told, scope, stable_id, signals, self._clock.now_ms())
+        return await self._db.read(told, scope, stable_id, signals, self._clock.now_ms(), self._consent)
 
     async def proofs(self, scope: ScopeName) -> dict[StableId, tuple[int, int]]:
         """Per shadow how many proofs it has and how many it needs."""
-        return await self._db.read(promoter.proofs, scope, self._clock.now_ms())
+        return await self._db.read(promoter.proofs, scope, self._clock.now_ms(), self._consent)
 
 
 def _taken(conn: Connection, scope: ScopeName, now_ms: int) -> Turn | None:
@@ -144,7 +154,8 @@ def _due(conn: Connection, scope: ScopeName, now_ms: int) -> bool:
     return at is not None and (at[0] is None or abs(now_ms - at[0]) >= REVIEW_EVERY_MS)
 
 
-def reviewed(conn: Connection, scope: ScopeName, now_ms: int) -> tuple[Decision, ...]:
+def reviewed(conn: Connection, wish: Wish, now_ms: int) -> tuple[Decision, ...]:
+    scope = wish.scope
     if not _due(conn, scope, now_ms):
         return ()
     store.touch_scope(conn, scope, now_ms, visible=False)
@@ -152,24 +163,26 @@ def reviewed(conn: Connection, scope: ScopeName, now_ms: int) -> tuple[Decision,
     if not _due(conn, scope, now_ms):
         return ()
     conn.execute(update(knowledge_scope).where(knowledge_scope.c.scope == scope).values(reviewed_at_ms=now_ms))
-    return promoter.promote(conn, Wish(scope), now_ms)
+    return promoter.promote(conn, wish, now_ms)
 
 
 def told(
-    conn: Connection, scope: ScopeName, stable_id: str, signals: Sequence[str] | None, now_ms: int
+    conn: Connection,
+    scope: ScopeName,
+    stable_id: str,
+    signals: Sequence[str] | None,
+    now_ms: int,
+    consent: ConsentGates,
 ) -> Explained | Unknown:
     found = store.find(conn, scope, stable_id)
     if not found:
         return Unknown(store.state_rev(conn, scope) > 0)
     newest = found[-1]
-    explanation = explain(entry_of(newest), steps_store.marks(conn, newest.entry_id, now_ms), now_ms)
+    explained_now = explanation(conn, newest, now_ms, consent)
     if newest is not found[0]:
         beside = f"Revision {newest.kept.revision} is in review; revision {found[0].kept.revision} stays meanwhile. "
-        explanation = replace(explanation, summary=beside + explanation.summary)
+        explained_now = replace(explained_now, summary=beside + explained_now.summary)
     match = None
-    if isinstance(newest.kept, Phenomenon):
-        doubts = tuple(unread_words(*one) for one in unread_in(newest.kept.content))
-        explanation = replace(explanation, remediation=(*explanation.remediation, *doubts))
     if signals is not None and isinstance(newest.kept, Phenomenon):
         match = explained(newest.kept.content.fingerprint, signals)
-    return Explained(found[0], explanation, match)
+    return Explained(found[0], explained_now, match)

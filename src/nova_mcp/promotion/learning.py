@@ -9,6 +9,7 @@ from nova_mcp.knowledge.keeper import KnowledgeKeeper
 from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.generator import Generator
 from nova_mcp.promotion.keeper import PromotionKeeper
+from nova_mcp.promotion.model import ConsentGates
 from nova_mcp.promotion.prompter import Prompter
 from nova_mcp.promotion.revalidator import Revalidator
 from nova_mcp.storage.engine import Database
@@ -26,10 +27,10 @@ class Learning:
     revalidator: Revalidator
 
     @classmethod
-    def over(cls, db: Database, clock: Clock) -> Self:
+    def over(cls, db: Database, clock: Clock, consent: ConsentGates = "standard") -> Self:
         return cls(
             KnowledgeKeeper(db, clock, steps_store),
-            PromotionKeeper(db, clock),
+            PromotionKeeper(db, clock, consent),
             Generator(db, clock),
             Prompter(db, clock),
             Advisor(clock),

@@ -7,11 +7,13 @@ from nova_mcp.journal.evidence import Direction, ObservationKind, Severity
 from nova_mcp.knowledge.model import FailureRun, Health, Level
 
 # Raised whenever the same steps would come to other levels; a snapshot of another version can't be continued.
-RULES_VERSION: Final = 1
+RULES_VERSION: Final = 2
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 
 TransitionKind = Literal["l0_to_l1", "l1_to_l2", "demotion", "deprecation", "revive"]
+# The numbers that an answer to a consent banner has to reach: those of every entry, or stricter ones by choice.
+ConsentGates = Literal["standard", "strict"]
 # Where an observation came from: an action, a look that touched nothing, or an agent's report about an action.
 Source = Literal["use", "check", "report"]
 RejectReason = Literal["not_applicable", "not_found"]
@@ -165,6 +167,16 @@ class LearningEvent:
     counts: EvidenceCounts = field(default_factory=EvidenceCounts)
     rejection: str | None = None
     rules_version: int = RULES_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How an entry can be proven, as advice to an agent. `possible` is False where no use can prove it as it stands;
+    `unseen` are its selectors that nobody has seen on a page."""
+
+    advice: str = "act through its control with expect (nova.click_selector), so that the page proves the result."
+    possible: bool = True
+    unseen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

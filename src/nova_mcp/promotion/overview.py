@@ -12,7 +12,7 @@ from nova_mcp.knowledge.store import Shelved
 from nova_mcp.knowledge.tables import knowledge_entry
 from nova_mcp.promotion import event_store, steps_store
 from nova_mcp.promotion.gates import evaluate, next_step
-from nova_mcp.promotion.model import Gate, LearningEvent, Reject, TransitionKind
+from nova_mcp.promotion.model import ConsentGates, Gate, LearningEvent, Reject, TransitionKind
 from nova_mcp.promotion.standing import entry_of
 
 LIFE: Final = 50
@@ -67,12 +67,12 @@ class Life:
     cut: bool
 
 
-def progress(conn: Connection, shelved: Shelved, now_ms: int) -> Progress | None:
+def progress(conn: Connection, shelved: Shelved, now_ms: int, consent: ConsentGates) -> Progress | None:
     entry = entry_of(shelved)
     kind = next_step(entry)
     if kind not in _TELLING:
         return None
-    verdict = evaluate(entry, kind, steps_store.marks(conn, shelved.entry_id, now_ms), now_ms)
+    verdict = evaluate(entry, kind, steps_store.marks(conn, shelved.entry_id, now_ms), now_ms, consent)
     if isinstance(verdict, Reject):
         return None
     name, unit = _TELLING[kind]
@@ -87,7 +87,7 @@ def _progress(
     return Progress(kind, min(int(telling.observed), int(telling.required)), int(telling.required), unit, others)
 
 
-def site(conn: Connection, scope: ScopeName, now_ms: int) -> KnownSite | None:
+def site(conn: Connection, scope: ScopeName, now_ms: int, consent: ConsentGates) -> KnownSite | None:
     """Everything known of a site; None where nothing is."""
     about = store.scope_row(conn, scope)
     if about is None:
@@ -97,20 +97,20 @@ def site(conn: Connection, scope: ScopeName, now_ms: int) -> KnownSite | None:
         found.setdefault(one.stable_id, []).append(one)
     current = (one.kept for many in found.values() for one in many if one.slot == "current")
     trust = trust_of((one for one in current if isinstance(one, Phenomenon)), now_ms)
-    return KnownSite(about, trust, tuple(_entry(conn, many, now_ms) for many in found.values()))
+    return KnownSite(about, trust, tuple(_entry(conn, many, now_ms, consent) for many in found.values()))
 
 
-def _entry(conn: Connection, found: list[Shelved], now_ms: int) -> KnownEntry:
-    first, *newer = (KnownRevision(one, progress(conn, one, now_ms)) for one in found)
+def _entry(conn: Connection, found: list[Shelved], now_ms: int, consent: ConsentGates) -> KnownEntry:
+    first, *newer = (KnownRevision(one, progress(conn, one, now_ms, consent)) for one in found)
     return KnownEntry(first, newer[0] if newer else None)
 
 
-def life(conn: Connection, scope: ScopeName, stable_id: str, now_ms: int) -> Life | None:
+def life(conn: Connection, scope: ScopeName, stable_id: str, now_ms: int, consent: ConsentGates) -> Life | None:
     found = store.find(conn, scope, stable_id)
     if not found:
         return None
     events = event_store.of_entry(conn, scope, stable_id, LIFE + 1)
-    return Life(_entry(conn, list(found), now_ms), tuple(events[-LIFE:]), len(events) > LIFE)
+    return Life(_entry(conn, list(found), now_ms, consent), tuple(events[-LIFE:]), len(events) > LIFE)
 
 
 def sites_of(conn: Connection, stable_id: str, most: int) -> list[ScopeName]:

@@ -13,7 +13,7 @@ from nova_mcp.knowledge.store import Shelved
 from nova_mcp.promotion import event_store, steps_store
 from nova_mcp.promotion.folding import Reviewed, reviewed
 from nova_mcp.promotion.gates import event_of, review, worth_logging
-from nova_mcp.promotion.model import Hold, Lower, Mark, Promote, Reject, TransitionKind, Verdict
+from nova_mcp.promotion.model import ConsentGates, Hold, Lower, Mark, Promote, Reject, TransitionKind, Verdict
 from nova_mcp.promotion.standing import entry_of, with_entry
 from nova_mcp.storage.savepoints import savepoint
 
@@ -23,11 +23,13 @@ _ERROR_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Which entries of a site to look at, all without names, and which transition, the one that is due without."""
+    """Which entries of a site to look at, all without names, which transition, the one that is due without, and the
+    gates for banners."""
 
     scope: ScopeName
     stable_ids: tuple[str, ...] | None = None
     transition: TransitionKind | None = None
+    consent: ConsentGates = "standard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def _judged(conn: Connection, found: Sequence[Shelved], wish: Wish, now_ms: int)
     judged = []
     for shelved in sorted(found, key=lambda one: one.slot, reverse=True):
         marks = steps_store.marks(conn, shelved.entry_id, now_ms)
-        judged.append(_Judged(shelved, marks, review(entry_of(shelved), marks, now_ms, wish.transition)))
+        judged.append(_Judged(shelved, marks, review(entry_of(shelved), marks, now_ms, wish.transition, wish.consent)))
     return min(judged, key=lambda one: _rank(one.verdict), default=None)
 
 
@@ -130,7 +132,7 @@ def _promoted(conn: Connection, name: str, found: Sequence[Shelved], wish: Wish,
             if isinstance(verdict, Hold):
                 _note(conn, judged, verdict, now_ms)
                 return Decision(name, verdict, "not_approved")
-            _apply(conn, judged, wish.transition, now_ms)
+            _apply(conn, judged, Reviewed(now_ms, wish.transition, wish.consent))
     except (DBAPIError, conn.dialect.loaded_dbapi.Error) as error:
         cause = getattr(error, "orig", None) or error
         return Decision(name, verdict, "write_failed", str(cause).strip().split("\n")[0][:_ERROR_CHARS])
@@ -143,13 +145,13 @@ def _note(conn: Connection, judged: _Judged, verdict: Hold, now_ms: int) -> None
         event_store.add(conn, event_of(entry_of(shelved), verdict, now_ms))
 
 
-def _apply(conn: Connection, judged: _Judged, wanted: TransitionKind | None, now_ms: int) -> None:
+def _apply(conn: Connection, judged: _Judged, step: Reviewed) -> None:
     shelved = judged.shelved
-    done = reviewed(entry_of(shelved), judged.marks, now_ms, wanted)
-    steps_store.record(conn, shelved.entry_id, Reviewed(now_ms, wanted), now_ms)
+    done = reviewed(entry_of(shelved), judged.marks, step)
+    steps_store.record(conn, shelved.entry_id, step, step.at_ms)
     if done.event is not None:
         event_store.add(conn, done.event)
-    after = with_entry(shelved, done.entry, now_ms)
+    after = with_entry(shelved, done.entry, step.at_ms)
     if shelved.slot == "pending" and after.kept.level == ACTIVE:
         for old in store.find(conn, shelved.scope, shelved.stable_id):
             if old.slot == "current":
@@ -159,13 +161,16 @@ def _apply(conn: Connection, judged: _Judged, wanted: TransitionKind | None, now
         store.save(conn, after, visible=True)
 
 
-def proofs(conn: Connection, scope: ScopeName, now_ms: int) -> dict[StableId, tuple[int, int]]:
+def proofs(
+    conn: Connection, scope: ScopeName, now_ms: int, consent: ConsentGates = "standard"
+) -> dict[StableId, tuple[int, int]]:
     """How many successes the shadows of a site have, and how many they need."""
     found = {}
     for shelved in store.entries(conn, scope):
         entry = entry_of(shelved)
         if entry.level == 1 and not entry.deprecated:
-            verdict = review(entry, steps_store.marks(conn, shelved.entry_id, now_ms), now_ms, "l1_to_l2")
+            marks = steps_store.marks(conn, shelved.entry_id, now_ms)
+            verdict = review(entry, marks, now_ms, "l1_to_l2", consent)
             gates = () if isinstance(verdict, Reject) else verdict.gates
             gate = next((one for one in gates if one.name == "successes"), None)
             if gate is not None:

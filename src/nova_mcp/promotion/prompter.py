@@ -21,6 +21,7 @@ from nova_mcp.promotion.semantic import (
     AlreadyResolved,
     BatchSummary,
     Moment,
+    NothingStored,
     Prompt,
     Resolution,
     SemanticOpportunity,
@@ -36,6 +37,7 @@ from nova_mcp.promotion.semantic import (
 from nova_mcp.storage.engine import Database
 
 REMEMBERED: Final = 4_000
+ENTRY_MISSING: Final = "learn.entry_missing"
 SUPERSEDED: Final = "superseded by an agent's answer"
 
 
@@ -78,6 +80,22 @@ class Asking:
         self.prompter.note(self.principal, site, after)
 
 
+def _answered(one: SemanticOpportunity, entries: Sequence[Shelved]) -> bool:
+    """Whether an entry was stored that an agent may have written as its answer. For a selector that will not last that
+    is one with another selector, so any entry that acts and was written since counts."""
+    return _covered(one, entries) or (
+        one.kind == "risky_repeat"
+        and any(
+            isinstance(shelved.kept, Phenomenon)
+            and shelved.origin == "manual"
+            and not shelved.kept.deprecated
+            and shelved.kept.updated_at_ms >= one.created_at_ms
+            and bool(knowledge_store.selectors_in(shelved.kept))
+            for shelved in entries
+        )
+    )
+
+
 def _covered(one: SemanticOpportunity, entries: Sequence[Shelved]) -> bool:
     """Whether something stored already answers the question."""
     for shelved in entries:
@@ -100,22 +118,33 @@ class Answering:
     opportunity_id: str
     verdict: SemanticVerdict
     reason: str | None
-    result: Resolution | AlreadyResolved | None = field(default=None)
+    result: Resolution | AlreadyResolved | NothingStored | None = field(default=None)
     superseded: int = field(default=0)
 
     def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
         now = record.started_at_ms + record.duration_ms
         asked = store.asked(conn, self.principal, self.opportunity_id)
-        self.result = None if asked is None else resolved(asked, self.verdict, now, self.reason)
+        self.result = None if asked is None else self._resolved(conn, asked, now)
         match self.result:
             case Resolution():
                 self.superseded = self.prompter.closed(conn, self.principal, self.result, now)
                 return record
             case AlreadyResolved():
                 return replace(record, outcome=CallOutcome("failed", reason_code="already_resolved"))
+            case NothingStored():
+                return replace(record, outcome=CallOutcome("failed", reason_code=ENTRY_MISSING))
             case None:
                 unknown = CallOutcome("failed", NotFound.error_code, "learn.opportunity_not_found")
                 return replace(record, outcome=unknown)
+
+    def _resolved(
+        self, conn: Connection, asked: SemanticOpportunity, now_ms: int
+    ) -> Resolution | AlreadyResolved | NothingStored:
+        done = resolved(asked, self.verdict, now_ms, self.reason)
+        if self.verdict != "upsert" or not isinstance(done, Resolution):
+            return done
+        # Only what is stored closes the question and takes the place of what Nova raised by itself.
+        return done if _answered(asked, knowledge_store.entries(conn, site_of(asked.origin))) else NothingStored(asked)
 
 
 class Prompter:

@@ -17,6 +17,7 @@ SkipReason = Literal[
     "diagnostic_candidate",
     "disproven",
     "accept_refused",
+    "commit_control",
     "held_for_semantic_learning",
     "already_covered",
     "entry_retired",
@@ -31,7 +32,7 @@ class Glimpse:
 
     `failed_selector` is the first choice that did not work where `selector` did; `layers` are the kinds of covering
     layers that were there; `items` how many elements of the same build the selector's structure has;
-    `led_to` the route that the action ended on.
+    `led_to` the route that the action ended on, `commits` says that the control sends, buys, deletes or the like.
     """
 
     kind: ObservationKind
@@ -47,6 +48,7 @@ class Glimpse:
     polarity: Polarity | None = None
     items: int = 0
     signals: tuple[Signal, ...] = ()
+    commits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,7 +248,7 @@ def _kept(seen: Mapping[str, ElementPrint | None], hides: Hides) -> dict[str, El
 
 def _selectors(entry: Phenomenon) -> tuple[str, ...]:
     acting = (*reachable_now(entry), *reached_later(entry))
-    return tuple(dict.fromkeys((*(one.selector or "" for one in acting), *entry.unconfirmed)))
+    return tuple(dict.fromkeys((*(one.selector or "" for one in acting), *entry.unseen)))
 
 
 def _unread(shelved: Shelved, error: str) -> EntryCheck:
@@ -319,7 +319,7 @@ def _seen_first(entry: Phenomenon, found: Mapping[str, SelectorSeen]) -> dict[st
     """Selectors waiting to be seen that find something now; one that is acted through has to find it alone."""
     acting = set(action_selectors(entry.content.playbook))
     told: dict[str, ElementPrint | None] = {}
-    for selector in entry.unconfirmed:
+    for selector in entry.unseen:
         seen = found.get(selector)
         if seen is None or seen.unread or not seen.matches or (selector in acting and seen.matches != 1):
             continue

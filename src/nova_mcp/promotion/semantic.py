@@ -149,6 +149,13 @@ def detected(moment: Moment, at_ms: int) -> tuple[SemanticOpportunity, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class NothingStored:
+    """An answer that an entry was stored, where the site has none that answers the question."""
+
+    opportunity: SemanticOpportunity
+
+
 # -- asking
 
 

@@ -18,7 +18,7 @@ def entry_of(shelved: Shelved) -> Entry:
         deprecated=kept.deprecated,
         deprecated_reason=kept.deprecated_reason,
         disproven=standing.disproven,
-        unconfirmed_selectors=len(kept.unconfirmed) if isinstance(kept, Phenomenon) else 0,
+        unconfirmed_selectors=len(kept.unseen) if isinstance(kept, Phenomenon) else 0,
         created_at_ms=kept.created_at_ms,
         unsettled_at_ms=standing.unsettled_at_ms,
         revised_at_ms=standing.revised_at_ms,

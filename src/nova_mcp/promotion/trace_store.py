@@ -105,6 +105,7 @@ def _glimpse(row: Sequence[Any]) -> Glimpse:
         layers=() if layer is None else (layer,),
         polarity=told["polarity"] if told.get("polarity") in _POLARITIES else None,
         signals=tuple(_signals(told.get("signals", ()))),
+        commits=told.get("commits") is True,
     )
 
 

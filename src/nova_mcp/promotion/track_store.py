@@ -29,7 +29,7 @@ from nova_mcp.knowledge.refusing import LiveLook
 from nova_mcp.knowledge.scopes import scope_of
 from nova_mcp.observation.model import CallRecord, Learned
 from nova_mcp.promotion import drafting, semantic_store
-from nova_mcp.promotion.auto_learning import AutoLearn, Track, Use, auto_learn, tracked
+from nova_mcp.promotion.auto_learning import SUCCESSES, AutoLearn, Track, Use, auto_learn, tracked
 from nova_mcp.promotion.counting import confidence
 from nova_mcp.promotion.model import DAY_MS
 from nova_mcp.promotion.proposals import Proposal
@@ -51,6 +51,7 @@ _TAKE: Final = Prepared(
         "ON CONFLICT (host, selector) DO UPDATE SET updated_at_ms = excluded.updated_at_ms RETURNING body"
     )
 )
+_BODY: Final = Prepared(sql("SELECT body FROM learning_track WHERE host = :host AND selector = :selector"))
 _KEEP: Final = Prepared(sql("UPDATE learning_track SET body = :body WHERE host = :host AND selector = :selector"))
 
 
@@ -59,8 +60,8 @@ def track(conn: Connection, record: CallRecord, seen: Sequence[Seen]) -> None:
     kind = _ACTIONS.get(bare_name(record.tool_name))
     use = next((one for one in seen if one.observation.kind in _KINDS and one.observation.outcome != 0), None)
     selector = None if use is None else use.observation.selector_norm
-    # Layers are learned as what they are, not as a button in them.
-    if use is None or selector is None or kind is None or record.signals.layer is not None:
+    # Layers are learned as what they are, not as a button in them, and what commits is never learned by itself.
+    if use is None or selector is None or kind is None or record.signals.layer is not None or record.signals.commits:
         return
     if len(selector) > SELECTOR_CHARS or selector_class(selector) != "stable":
         return
@@ -78,11 +79,22 @@ def _followed(conn: Connection, record: CallRecord, use: Seen, selector: str, ki
     after = tracked(before, now)
     found = auto_learn(after, semantic_open=False) if not after.raised and use.observation.outcome > 0 else None
     # While a richer question is open the control waits; nobody asks for that before it has earned anything.
-    if isinstance(found, AutoLearn) and not semantic_store.has_open(conn, use.occasion.event.principal, host):
+    # What nobody has described can't be told apart later: it waits for a use that shows what it looks like.
+    ready = isinstance(found, AutoLearn) and signals.described
+    if ready and isinstance(found, AutoLearn) and not semantic_store.has_open(conn, use.occasion.event.principal, host):
         after = replace(after, raised=True)
         _raise(conn, record, found, kind, at_ms)
     if after != before:
         _KEEP.run(conn, {"host": host, "selector": selector, "body": encoded(after)})
+
+
+def is_due(conn: Connection, host: str, selector: str) -> bool:
+    """Whether one more success may raise a candidate for a control."""
+    row = _BODY.run(conn, {"host": host, "selector": selector}).fetchone()
+    if row is None or not row[0]:
+        return False
+    known = decoded(Track, row[0])
+    return not known.raised and not known.failures and known.successes + 1 >= SUCCESSES
 
 
 def _raise(conn: Connection, record: CallRecord, found: AutoLearn, kind: ActionKind, at_ms: int) -> None:

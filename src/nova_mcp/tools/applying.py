@@ -149,7 +149,7 @@ async def _applied(ctx: ToolContext, p: ApplyParams, sight: Sight, planned: Plan
     acting = [step.index for step in planned.steps if step.action.mutates]
     guards = Guards(ctx, CallGuard(ctx, wish_of(p)), acting[-1] if acting else -1)
     inputs = Inputs(p.values, began + p.timeout_ms)
-    unseen = frozenset(entry.unconfirmed) if planned.trial else frozenset[str]()
+    unseen = frozenset(entry.unseen) if planned.trial else frozenset[str]()
     run = Running(ctx, planned, StepsOf(entry.content.type, unseen), guards, inputs)
     policy: PlaybookPolicy = "custom" if entry.content.playbook is None else entry.content.playbook.policy
     (noted,) = sight.noted.entries

@@ -1,10 +1,12 @@
 """What a playbook came to: what its verify steps prove, the evidence it leaves, the answer it gives."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import Field
 
+from nova_mcp.browser.action_report import ActionReport
 from nova_mcp.errors import Precondition
 from nova_mcp.knowledge.applying import Plan, Wish, all_proven, worked
 from nova_mcp.knowledge.drift import ALWAYS_THERE, GateDecision, gate
@@ -22,6 +24,7 @@ from nova_mcp.tools.spec import Part, maybe
 from nova_mcp.verification.wire import commit_json
 from nova_mcp.words import some
 
+_SURENESS: Final[tuple[VerifyState, ...]] = ("failed", "uncertain", "likely", "verified")
 _CLOSING: Final[frozenset[PlaybookPolicy]] = frozenset({"dismiss", "reject_preferred"})
 
 
@@ -107,8 +110,18 @@ def judged(run: Running, planned: Plan, before: Truths, after: Truths) -> Ending
         return Ending(after, "failed", "failed", "guarded_commit.postcondition_failed", "failure")
     if after and not all_proven(after):
         return Ending(after, "uncertain", "partial", "guarded_commit.no_signal_yet", "sighting")
-    proven = last is not None and last.commit is not None and last.learning_label == "success"
+    if last is not None and last.commit is not None:
+        proven = last.learning_label == "success"
+    else:
+        # Without checks of its own a playbook is as sure as the least sure of its steps.
+        proven = bool(run.reports) and all(one.learning_label == "success" for one in run.reports)
+        state = weakest_state(run.reports, state)
     return Ending(after, state, status, reason, "success" if proven else _label(run, "sighting"))
+
+
+def weakest_state(reports: Sequence[ActionReport], otherwise: VerifyState) -> VerifyState:
+    states = [one.verify_state for one in reports]
+    return min(states, key=_SURENESS.index) if states else otherwise
 
 
 def _label(run: Running, otherwise: LearningLabel) -> LearningLabel:
@@ -125,8 +138,9 @@ def about(entry: Phenomenon, label: LearningLabel) -> Signals:
 
 
 def note_changed(ctx: ToolContext, entry: Phenomenon, run: Running) -> None:
-    """A learned element is gone or another one. Before anything was touched that is drift, whoever may be to blame;
-    afterwards the page is as the playbook made it, and it has failed."""
+    """A learned element is gone or another one. Before anything was touched that is light drift, which takes no level:
+    a refusal proves nothing against an entry, and nova.revalidate does. Afterwards the page is as the playbook made it,
+    and it has failed."""
     evidence = ctx.evidence
     if run.dispatched:
         evidence.signals = replace(about(entry, "failure"), layers=_layers(entry))
@@ -134,7 +148,8 @@ def note_changed(ctx: ToolContext, entry: Phenomenon, run: Running) -> None:
         return
     step = run.plan.steps[run.failed_at or 0]
     evidence.selector = step.action.selector
-    evidence.signals = replace(about(entry, "none"), drift="hard")
+    known = step.action.element is not None or not step.selectors
+    evidence.signals = replace(about(entry, "none"), drift="light" if known else None)
 
 
 def note_stopped(ctx: ToolContext, entry: Phenomenon, run: Running) -> None:

@@ -29,6 +29,7 @@ from nova_mcp.tools.guarding import refuse_unheard, touched
 from nova_mcp.tools.learning_notes import lasting_selector
 from nova_mcp.tools.results import ActResult, DialogSeen
 from nova_mcp.tools.spec import Part, TargetParams, tool
+from nova_mcp.tools.unseen_controls import note_unseen
 
 _LOOK_MS: Final = 8000
 _ASKED_OF_PEOPLE: Final[Mapping[BlockerKind, str]] = {"challenge": "captcha", "login_wall": "login"}
@@ -110,6 +111,7 @@ async def _touch(ctx: ToolContext, scene: Scene | None) -> None:
     """Getting rid of a layer may have led elsewhere, where something else has to be read first."""
     await refuse_unheard(ctx, ctx.tab)
     if scene is not None:
+        await note_unseen(ctx, scene)
         touched(ctx, scene)
 
 

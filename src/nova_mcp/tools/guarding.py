@@ -24,6 +24,7 @@ from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.fact_hints import stored_facts
 from nova_mcp.tools.learning_notes import note_scene
 from nova_mcp.tools.receipts import ReceiptBook
+from nova_mcp.tools.unseen_controls import note_unseen
 from nova_mcp.urls import page_host, page_origin
 from nova_mcp.verification import templates
 from nova_mcp.verification.contracts import contract_to_json
@@ -95,6 +96,7 @@ class Preparing(RefusesCommits):
 
     async def touch(self, scene: Scene) -> None:
         await refuse_unheard(self._ctx, scene.tab)
+        await note_unseen(self._ctx, scene)
         touched(self._ctx, scene)
         self._ctx.evidence.prepared_page = True
 
@@ -123,6 +125,7 @@ class CallGuard:
         )
         self._receipt = ReceiptBook(ctx)
         self._is_commit = False
+        self._is_noted = False
         self._in_force = False
 
     # -- what the acting code asks
@@ -132,6 +135,9 @@ class CallGuard:
         point = scene.commit_point()
         self._refuse_other_kind(scene, point)
         self._refuse_uncontracted(scene, point)
+        if not self._is_noted:
+            self._is_noted = True
+            await note_unseen(self._ctx, scene)
         self._is_commit = self._wish.commits or point is not None
         if self._is_commit and not self._signs_in(point):
             await self._refuse_incapable()

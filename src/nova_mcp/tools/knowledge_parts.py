@@ -245,7 +245,7 @@ def _revision_part(one: Phenomenon, now_ms: int, *, full: bool) -> RevisionPart:
         fingerprint=fingerprint_part(content.fingerprint) if full else None,
         playbook=playbook_part(content.playbook) if full and content.playbook is not None else None,
         context=context_part(content.context) if full else None,
-        unconfirmed_selectors=list(one.unconfirmed) if full else None,
+        unconfirmed_selectors=list(one.unseen) if full else None,
     )
 
 

@@ -42,6 +42,7 @@ def note_scene(ctx: ToolContext, scene: Scene) -> None:
         seen_signals=() if layer is None else _known_by(layer),
         items=scene.prepared.items,
         framed=scene.prepared.frame_id is not None,
+        commits=scene.commit_point() is not None,
     )
     if ctx.evidence.selector is None and layer is not None:
         ctx.evidence.selector = layer.control

@@ -5,14 +5,23 @@ from typing import Final
 from pydantic import ConfigDict, Field
 
 from nova_mcp.errors import NotFound
-from nova_mcp.promotion.prompter import Answering
-from nova_mcp.promotion.semantic import AlreadyResolved, Resolution, SemanticOpportunity, SemanticState, SemanticVerdict
+from nova_mcp.promotion.prompter import ENTRY_MISSING, Answering
+from nova_mcp.promotion.semantic import (
+    AlreadyResolved,
+    NothingStored,
+    Resolution,
+    SemanticOpportunity,
+    SemanticState,
+    SemanticVerdict,
+)
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.spec import AgentParams, Params, Result, tool
+from nova_mcp.tools.spec import AgentParams, Params, Result, maybe, tool
 from nova_mcp.tools.times import utc
 
 REASON_CHARS: Final = 500
 _ID_CHARS: Final = 512
+_NOTHING_STORED: Final = "Not closed: no entry of this site answers the question."
+_STORE_FIRST: Final = "Store one with nova.pks_upsert (the prompt's skeleton); that closes the question by itself."
 
 
 class ResolveParams(AgentParams):
@@ -32,6 +41,8 @@ class ResolveResult(Result):
     resolved_state: SemanticState
     resolved_at_utc: str | None
     fr1_candidates_superseded: int = Field(alias="fr1CandidatesSuperseded")
+    message: str | None = maybe()
+    hint: str | None = maybe()
 
 
 @tool(
@@ -59,6 +70,12 @@ def _answer(answering: Answering) -> ResolveResult:
         case AlreadyResolved(opportunity):
             told = _told(answering, opportunity, opportunity.state)
             return told.model_copy(update={"ok": False, "reason_code": "already_resolved"})
+        case NothingStored(opportunity):
+            told = _told(answering, opportunity, opportunity.state)
+            # The verdict that was refused is not the question's.
+            return told.model_copy(
+                update={"ok": False, "reason_code": ENTRY_MISSING, "message": _NOTHING_STORED, "hint": _STORE_FIRST}
+            )
         case None:
             raise NotFound(
                 "learn.opportunity_not_found",
