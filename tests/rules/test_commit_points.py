@@ -13,7 +13,8 @@ from nova_mcp.browser.commit_points import (
     is_search_form,
     submits_harmlessly,
 )
-from nova_mcp.browser.wording import commit_wording, words_of
+from nova_mcp.browser.commit_words import commit_words
+from nova_mcp.browser.wording import words_of
 
 # How long an example takes says nothing on a busy machine.
 UNHURRIED = settings(deadline=None)
@@ -74,7 +75,10 @@ def kind(**facts: object) -> str | None:
         ("Buyers guide", None),
         ("Repost", None),
         ("Post", None),
-        ("Send", None),
+        ("Send", "submit"),
+        ("Publish", "confirm"),
+        ("Deploy", "confirm"),
+        ("inject now", "confirm"),
         ("Design ideas", None),
         ("Login help", "auth"),
         ("Add to cart", None),
@@ -123,7 +127,7 @@ def test_link_dressed_as_a_button_or_without_destination_is_a_button():
 )
 def test_send_words_count_beside_a_message_box_only(name: str):
     assert kind(name=name, near_composer=True) == "send"
-    assert kind(name=name) in (None, "submit")
+    assert kind(name=name) in (None, "submit", "confirm")
 
 
 def test_send_control_is_found_by_id_or_testid():
@@ -172,14 +176,68 @@ def test_harmless_forms_hold_no_field_of_weight(heavy: str):
         assert kind(tag="input", type="text", trigger="enter", form=light) is None
         values = {field: getattr(light, field) for field in light.__slots__}
         weighty = FormFacts(**{**values, heavy: True})
-        expected = "auth" if heavy == "has_password" else "submit"
+        expected = {"has_password": "auth", "has_card": "payment"}.get(heavy, "submit")
         assert kind(name="Go", form=weighty) == expected
         assert kind(tag="input", type="text", trigger="enter", form=weighty) == expected
 
 
 @pytest.mark.parametrize("name", ["q", "query", "Search", "Suche", "suchbegriff", "Rechercher", "búsqueda", "BUSCAR"])
-def test_search_field_in_four_languages_makes_a_search_form(name: str):
-    assert is_search_form(FormFacts(method="post", search_names=("lang", name)))
+def test_search_field_makes_a_search_form_of_what_only_asks(name: str):
+    for method in ("", "get"):
+        assert is_search_form(FormFacts(method=method, search_names=("lang", name)))
+    assert not is_search_form(FormFacts(method="post", search_names=("lang", name)))
+    assert is_search_form(FormFacts(method="post", role_search=True))
+
+
+@pytest.mark.parametrize("button", ["Delete", "Pay now", "Transfer", "Order", "Submit"])
+@pytest.mark.parametrize("field", ["q", "query", "search"])
+def test_no_name_of_a_field_frees_a_form_that_posts(button: str, field: str):
+    form = FormFacts(method="post", has_search_type=True, search_names=(field,), button=(button,))
+    assert kind(name=button, form=form, type="submit") is not None
+    assert kind(tag="input", type="search", trigger="enter", form=form) is not None
+
+
+def test_what_a_form_is_called_counts_against_its_being_a_search():
+    for form in (
+        FormFacts(method="get", action="/account/delete", addresses=("/account/delete",), search_names=("q",)),
+        FormFacts(role_search=True, headings=("Delete account",)),
+        FormFacts(method="get", action="/things/4", addresses=("/things/4", "delete")),
+    ):
+        assert kind(name="Go", form=form, type="submit") is not None
+        assert kind(tag="input", type="text", trigger="enter", form=form) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "reading", "expected"),
+    [
+        ("Show details", "Pay $499 now", "payment"),
+        ("Sign in", "Delete account", "delete"),
+        ("Delete", "Buy now", "payment"),
+        ("Buy now", "Show details", "payment"),
+        ("Show details", "Order history", None),
+    ],
+)
+def test_the_more_dangerous_reading_wins(name: str, reading: str, expected: str | None):
+    point = classify_commit_point(CommitFacts("button", name=name, readings=(reading,)))
+    assert (None if point is None else point.kind) == expected
+    if point is not None:
+        assert point.reads == ("" if name == "Buy now" else reading)
+
+
+def test_yes_commits_what_its_dialog_asks_for():
+    assert kind(name="Yes", question="Delete this account?") == "delete"
+    assert kind(name="OK", question="Do you want to buy this?") == "payment"
+    assert kind(name="Cancel", question="Delete this account?") is None
+    assert kind(name="Yes", question="Show the order history?") is None
+
+
+def test_a_payment_field_makes_a_payment_of_any_button():
+    assert kind(name="Next", form=FormFacts(method="get", action="/x", has_card=True)) == "payment"
+    assert kind(name="Next", near_card=True) == "payment"
+
+
+def test_a_control_that_only_opens_a_file_picker_commits_nothing():
+    assert kind(tag="input", type="file", role="button", name="Submit a file", form=POST) is None
 
 
 @pytest.mark.parametrize("name", ["quantity", "research", "requests", "email", ""])
@@ -252,7 +310,7 @@ VERBS = ["pay", "buy", "order", "delete", "remove", "confirm", "submit", "login"
 @given(st.sampled_from(VERBS), st.text(alphabet=string.ascii_lowercase, min_size=1, max_size=6), st.booleans())
 def test_part_of_a_longer_word_never_counts(verb: str, letters: str, before: bool):
     word = letters + verb if before else verb + letters
-    words = commit_wording()
+    words = commit_words()
     lists = ("payment", "delete", "confirm", "submit", "sign_in", "sign_up", "sign_out", "unsubscribe")
     listed = any(words.find(name, word) for name in lists)
     assert (kind(name=word) is not None) == listed
@@ -291,9 +349,9 @@ def test_page_text_never_reaches_the_reason(facts: CommitFacts):
 
 
 def test_every_shipped_phrase_is_found_by_its_own_list():
-    words = commit_wording()
+    words = commit_words()
     for name, by_first in words.phrases.items():
         for phrases in by_first.values():
             for phrase in phrases:
-                assert words.find(name, " ".join(phrase.words)) is not None
+                assert words.find(name, " ".join(phrase.words)) is not None, phrase
     assert words_of("Créer un COMPTE!") == ("creer", "un", "compte")

@@ -361,7 +361,7 @@ def written(rows=(), frames=(), layers=(), viewport=(1280, 800), texts=("", "but
 
 
 def row(node, bits=1, box=(0, 0, 10, 10)):
-    return [node, bits, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, *box, 0, 0, 0]
+    return [node, bits, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, *box, 0, 0, 0, 0, 0]
 
 
 def framed(scan, before=0, x=0, y=0, scale=1.0, bits=0, same=True, frame_id="F1"):

@@ -197,6 +197,10 @@ def to_turn_off(switches: Sequence[Switch]) -> tuple[Switch, ...] | None:
     return tuple(wanted)
 
 
+# What else a control may read that refuses consent by its name.
+_REFUSING: Final = frozenset({"reject", "decline", "save"})
+
+
 def commits_something(point: CommitPoint | None, label: Label, kind: BlockerKind, form: SeenForm | None) -> bool:
     """Whether a press would do more than answer the layer.
 
@@ -204,6 +208,8 @@ def commits_something(point: CommitPoint | None, label: Label, kind: BlockerKind
     """
     if point is None:
         return False
+    if point.reads and said_by(point.reads) not in _REFUSING:
+        return True
     if kind != "consent" or label not in ("reject", "save"):
         return True
     if point.kind == "delete":

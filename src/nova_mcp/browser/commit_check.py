@@ -12,8 +12,9 @@ from nova_mcp.browser.commit_points import (
     Trigger,
     classify_commit_point,
 )
+from nova_mcp.browser.commit_words import CommitWords, commit_words
 from nova_mcp.browser.seen import SeenElement, SeenForm, Spot
-from nova_mcp.browser.wording import commit_wording, identifier_words, words_of
+from nova_mcp.browser.wording import identifier_words
 
 _METHODS: Final = frozenset({"get", "post", "dialog"})
 _TEXT_TYPES: Final = frozenset({"", "text", "search"})
@@ -32,10 +33,15 @@ def form_facts(form: SeenForm | None) -> FormFacts | None:
         role_search=form.search,
         has_search_type="search" in types,
         has_password="password" in types,
-        has_card=any(part.startswith("cc-") for field in form.fields for part in field.autocomplete.split()),
+        has_card=any(
+            field.card or any(part.startswith("cc-") for part in field.autocomplete.split()) for field in form.fields
+        ),
         has_file="file" in types,
         has_textarea=any(field.tag == "textarea" for field in form.fields),
         search_names=tuple(text for field in named for text in (field.name, field.label) if text),
+        headings=form.headings,
+        addresses=form.addresses,
+        button=form.button,
     )
 
 
@@ -64,33 +70,39 @@ def _facts(element: SeenElement, owner: FormFacts | None, trigger: Trigger, *, a
         picker_label=element.picker_label,
         trigger=trigger,
         on_dialog_accept=accepts,
+        readings=tuple(element.reads.split("\n")) if element.reads else (),
+        question=element.question,
+        near_card=element.near_card,
+        changes=element.changes,
     )
 
 
-def _may_commit(element: SeenElement, openings: frozenset[str]) -> bool:
+def _may_commit(element: SeenElement, words: CommitWords) -> bool:
     """False only where no rule can apply: nothing is submitted, and no word of any list is said."""
     facts = element.facts
     if (
         element.submits
         or element.picker_label
+        or element.changes
+        or element.near_card
         or (element.form and (facts.type in _SUBMIT_TYPES or facts.tag == "button"))
     ):
         return True
     name = element.says or facts.name
-    if not openings.isdisjoint(words_of(name)):
+    if words.read(name) or any(words.read(text) for text in element.reads.split("\n")):
         return True
-    if name.strip() and not element.near_composer:
+    if (name.strip() or element.reads) and not element.near_composer:
         return False
-    return not openings.isdisjoint((*identifier_words(facts.testid), *identifier_words(facts.id)))
+    return not words.openings.isdisjoint((*identifier_words(facts.testid), *identifier_words(facts.id)))
 
 
 def previewed(elements: Iterable[SeenElement], forms: Mapping[Spot, SeenForm]) -> dict[Spot, CommitPoint]:
     """The commit points among these elements, each as a click on it would be."""
-    openings = commit_wording().openings
+    words = commit_words()
     owners = {spot: form_facts(form) for spot, form in forms.items()}
     points: dict[Spot, CommitPoint] = {}
     for element in elements:
-        if not _may_commit(element, openings):
+        if not _may_commit(element, words):
             continue
         owner = owners.get((element.facts.frame, element.form))
         if owner is not None and element.posts:

@@ -66,11 +66,13 @@ class View:
 
     def line(self, element: SeenElement) -> str:
         extra = []
-        if element.spot in self.ranking.commits:
+        point = self.ranking.commits.get(element.spot)
+        if point is not None:
             extra.append("commit")
         if not is_on_screen(element, self.scan.page.viewport):
             extra.append("offscreen")
-        return element_line(self.names[element.spot], element, self.selectors.get(element.spot), extra)
+        reads = "" if point is None else point.reads
+        return element_line(self.names[element.spot], element, self.selectors.get(element.spot), extra, reads)
 
     def shown(self, element: SeenElement) -> ShownElement:
         return ShownElement(self.names[element.spot], self.line(element))

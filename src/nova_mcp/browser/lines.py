@@ -109,13 +109,17 @@ def ordered_flags(flags: Iterable[str], frame: str = "") -> tuple[str, ...]:
     return (*(flag for flag in _FLAG_ORDER if flag in given), *((f"frame:{shown_id(frame)}",) if frame else ()))
 
 
-def element_line(ref: str, element: SeenElement, found: Found | None, extra_flags: Iterable[str] = ()) -> str:
-    """`e12 button "Save" ="draft" #save [commit]`."""
+def element_line(
+    ref: str, element: SeenElement, found: Found | None, extra_flags: Iterable[str] = (), reads: str = ""
+) -> str:
+    """`e12 button "Save" ="draft" #save [commit]`; `reads` is what it says against its name."""
     role = element.facts.role if is_plain_role(element.facts.role) else "generic"
     flags = {*element.flags, *extra_flags}
     if found is not None and is_fragile(found):
         flags.add("fragile")
     parts = [ref, role, quoted(element.facts.name, MAX_NAME)]
+    if reads:
+        parts.append(f"(reads {quoted(reads, MAX_NAME)})")
     if element.value:
         parts.append("=" + quoted(element.value, MAX_VALUE))
     parts.append(shown_selector(found))

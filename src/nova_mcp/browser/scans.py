@@ -22,11 +22,11 @@ from nova_mcp.browser.seen import (
     read_page,
 )
 
-COLUMNS: Final = 19
+COLUMNS: Final = 21
 # The same bits as in the page script.
 VISIBLE, DIALOG, MODAL, MAIN, NAV, CONTROL, PRIMARY, LINK, UNIQUE = (1 << bit for bit in range(9))
 NEAR_COMPOSER, COMPOSER, SUBMITTER, POSTS = (1 << bit for bit in range(9, 13))
-FOOTER, ASIDE, NEXT = (1 << bit for bit in range(19, 22))
+FOOTER, ASIDE, NEXT, CHANGES, CARD = (1 << bit for bit in range(19, 24))
 _FLAGS_FROM: Final = 13
 _FLAGS: Final = ("disabled", "checked", "expanded", "required", "invalid", "newtab")
 _FLAG_SETS: Final = tuple(
@@ -137,9 +137,9 @@ def read_rows(rows: Sequence[int], texts: Sequence[str], holding: Holding, *, sh
     """Elements from the flat list of numbers; `shut` when a modal dialog is open in their document or around it."""
     frame, outer = holding.frame, holding.bits
     columns: Any = [iter(rows)] * COLUMNS
-    for node, own, tag, role, name, kind, id_, testid, given, href, row, value, x, y, w, h, form, says, menu in zip(
-        *columns, strict=True
-    ):
+    rows_of_numbers = zip(*columns, strict=True)
+    for node, own, tag, role, name, kind, id_, testid, given, href, row, value, x, y, w, h, *others in rows_of_numbers:
+        form, says, menu, reads, question = others
         bits = own | outer
         box, clipped = ((x, y, w, h), False) if holding.window is None else _placed((x, y, w, h), holding)
         yield SeenElement(
@@ -179,6 +179,10 @@ def read_rows(rows: Sequence[int], texts: Sequence[str], holding: Holding, *, sh
             holding.behind or (shut and not own & MODAL),
             _region(bits),
             bool(own & NEXT),
+            texts[reads],
+            texts[question],
+            bool(own & CARD),
+            bool(own & CHANGES),
         )
 
 

@@ -26,11 +26,15 @@ class SeenField:
     name: str
     label: str
     autocomplete: str
+    card: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SeenForm:
-    """A form, or the region that stands for one."""
+    """A form, or the region that stands for one.
+
+    `headings` are what it is called, `addresses` the identifiers it goes by, `button` what its own button reads.
+    """
 
     node: int
     is_form: bool
@@ -40,6 +44,9 @@ class SeenForm:
     name: str
     fields: tuple[SeenField, ...] = ()
     enter_posts: bool = False
+    headings: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    button: tuple[str, ...] = ()
 
 
 # Not frozen for the same reason as the facts in it: a look makes thousands.
@@ -75,6 +82,11 @@ class SeenElement:
     behind: bool = False
     region: Region = ""
     next_page: bool = False
+    # What it reads besides its name, a text a line; and what the dialog around it asks.
+    reads: str = ""
+    question: str = ""
+    near_card: bool = False
+    changes: bool = False
 
     @property
     def spot(self) -> Spot:
@@ -256,13 +268,27 @@ def read_element(raw: Answer, frame: str = "") -> SeenElement:
         says=get("says", ""),
         submits=get("submitter", False),
         posts=get("posts", False),
+        reads=get("reads", ""),
+        question=get("question", ""),
+        near_card=get("nearCard", False),
+        changes=get("changes", False),
     )
 
 
 def read_form(raw: Answer) -> SeenForm:
-    fields = tuple(SeenField(f["tag"], f["type"], f["name"], f["label"], f["autocomplete"]) for f in raw["fields"])
+    fields = tuple(
+        SeenField(f["tag"], f["type"], f["name"], f["label"], f["autocomplete"], f["card"]) for f in raw["fields"]
+    )
     return SeenForm(
-        raw["n"], raw["isForm"], raw["search"], raw["method"], raw["action"], raw["name"], fields, raw["enterPosts"]
+        raw["n"],
+        raw["isForm"],
+        raw["search"],
+        raw["method"],
+        raw["action"],
+        raw["name"],
+        fields,
+        raw["enterPosts"],
+        *(tuple(raw.get(part, ())) for part in ("headings", "addresses", "button")),
     )
 
 

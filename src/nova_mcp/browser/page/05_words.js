@@ -2,10 +2,10 @@
 const PLAIN_LETTERS = /^[\x00-\x7f]*$/;
 const PLAIN_FORMS = { "ß": "ss", "ς": "σ", "ı": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae" };
 // What is written without spaces is read character by character, so that a phrase is found inside a longer run.
-const UNSPACED = /[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]/;
+const UNSPACED = /[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]/;
 const WORD_PARTS = new RegExp(UNSPACED.source + "|(?:(?!" + UNSPACED.source + ")[\\p{L}\\p{N}])+", "gu");
 const bareLetters = (low) =>
-  PLAIN_LETTERS.test(low) ? low : low.normalize("NFKD").replace(/[\p{M}\p{Cf}]+/gu, "").normalize("NFC").replace(/[ßςıłøđæ]/g, (one) => PLAIN_FORMS[one]);
+  PLAIN_LETTERS.test(low) ? low : low.normalize("NFKD").replace(/[\p{Cf}]|(?![\u0e31-\u0e4e])\p{M}/gu, "").normalize("NFC").replace(/[ßςıłøđæ]/g, (one) => PLAIN_FORMS[one]);
 const wordParts = (low) => low.match(PLAIN_LETTERS.test(low) ? /[a-z0-9]+/g : WORD_PARTS) ?? [];
 const foldText = (text) => bareLetters(text.slice(0, 400).toLowerCase());
 const foldedTexts = new Map();

@@ -278,16 +278,29 @@ const fieldFacts = (el) => {
   const role = roleOf(el);
   return {
     tag: tagOf(el), type: typeOf(el), name: cut(attr(el, "name") ?? "", 80), label: cut(nameOf(el, role), 80),
-    autocomplete: cut((attr(el, "autocomplete") ?? "").slice(0, 200).toLowerCase(), 200),
+    autocomplete: cut((attr(el, "autocomplete") ?? "").slice(0, 200).toLowerCase(), 200), card: holdsCard(el),
   };
 };
 
 // Fields that make a form weighty, however far down they stand.
 const weighs = (el, tag) =>
-  tag === "textarea" || (tag === "input" && ["password", "file"].includes(inputType(el))) || /(^|\s)cc-/i.test(attr(el, "autocomplete") ?? "");
+  tag === "textarea" || (tag === "input" && ["password", "file"].includes(inputType(el))) || /(^|\s)cc-/i.test(attr(el, "autocomplete") ?? "") || holdsCard(el);
 
 // A submit button may overrule the method of its form.
 const postsAnyway = (el) => (attr(el, "formmethod") ?? "").trim().toLowerCase() === "post";
+
+// What a form goes by: what it is called, where it leads, and the method that a hidden field puts in place of its own.
+const formWords = (form, first) => {
+  const legend = queryAll(form, "legend")[0];
+  const hidden = queryAll(form, "input[type=hidden][name=_method]")[0];
+  const words = (list) => list.filter(Boolean).map((text) => cut(squash(text), 200));
+  const button = first === null ? "" : nameOf(first, roleOf(first));
+  return {
+    headings: words([attr(form, "aria-label"), attr(form, "title"), legend ? textContentOf(legend).slice(0, MOST_TEXT) : ""]),
+    addresses: words([attr(form, "action"), attr(form, "id"), attr(form, "name"), hidden ? inputValue(hidden) : ""]),
+    button: first === null ? [] : words([button, ...otherReadings(first, tagOf(first), roleOf(first), button).split("\n")]),
+  };
+};
 
 const formFacts = (form) => {
   const isForm = tagOf(form) === "form";
@@ -303,7 +316,9 @@ const formFacts = (form) => {
   }
   const search = closest(form, (node) => roleOf(node) === "search") !== null;
   return {
-    n: numberOf(form), isForm, search, method: isForm ? (attr(form, "method") ?? "").slice(0, 40).toLowerCase() : "",
+    n: numberOf(form), isForm, search,
+    method: !isForm ? "" : sendsChange(form) ? "post" : (attr(form, "method") ?? "").slice(0, 40).toLowerCase(),
+    ...(isForm ? formWords(form, first) : {}),
     action: isForm ? cut(attr(form, "action") ?? "", 300) : "", enterPosts: first !== null && postsAnyway(first), name: cut(attr(form, "aria-label") ?? attr(form, "name") ?? "", 80), fields,
   };
 };
@@ -371,10 +386,16 @@ const saysWithoutRole = (el, role, chosen) => {
 
 // What the commit rules need beyond identity; kept apart because only controls that can commit are asked for it.
 const commitExtras = (el, places, halo, chosen = false) => {
-  const submitter = isSubmitter(el, places.ownerOf(el));
+  const owner = places.ownerOf(el);
+  const submitter = isSubmitter(el, owner);
+  const scripted = submitsByScript(el);
+  const role = roleOf(el);
+  const says = saysWithoutRole(el, role, chosen);
   return {
-    submitter, posts: submitter && postsAnyway(el), nearComposer: nearComposer(el, halo), composer: isComposer(el),
-    says: saysWithoutRole(el, roleOf(el), chosen), menuName: places.menuName(el),
+    submitter: submitter || (scripted && owner !== null), posts: submitter && postsAnyway(el), nearComposer: nearComposer(el, halo),
+    composer: sendsOnEnter(el), says, menuName: places.menuName(el), changes: sendsChange(el) || (scripted && owner === null), nearCard: nearCard(el),
+    reads: otherReadings(el, tagOf(el), says === "" ? role : "button", says || nameOf(el, role)),
+    question: askedBy(places.placeOf(el).dialog),
   };
 };
 

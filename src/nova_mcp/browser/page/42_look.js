@@ -5,6 +5,7 @@ const SEEN_BITS = {
   visible: 1, dialog: 2, modal: 4, main: 8, nav: 16, control: 32, primary: 64, link: 128, unique: 256,
   nearComposer: 512, composer: 1024, submitter: 2048, posts: 4096, disabled: 8192, checked: 16384, expanded: 32768,
   required: 65536, invalid: 131072, newtab: 262144, footer: 524288, aside: 1048576, next: 2097152,
+  changes: 4194304, card: 8388608,
 };
 const SIDE_BITS = { contentinfo: SEEN_BITS.footer, complementary: SEEN_BITS.aside };
 
@@ -52,8 +53,10 @@ const rowBits = (el, facts, place, form, halo) => {
   if (facts.type === "submit" || PRIMARY.test(attr(el, "class") ?? "")) bits |= SEEN_BITS.primary;
   if (isDestination(attr(el, "href"))) bits |= SEEN_BITS.link;
   if (halo.size > 0 && nearComposer(el, halo)) bits |= SEEN_BITS.nearComposer;
-  if (isComposer(el)) bits |= SEEN_BITS.composer;
   if (submitter) bits |= SEEN_BITS.submitter | (postsAnyway(el) ? SEEN_BITS.posts : 0);
+  if (submitsByScript(el)) bits |= facts.owner === null ? SEEN_BITS.changes : SEEN_BITS.submitter;
+  if (sendsChange(el)) bits |= SEEN_BITS.changes;
+  if (nearCard(el)) bits |= SEEN_BITS.card;
   if (NEXT_PAGE.test(attr(el, "rel") ?? "")) bits |= SEEN_BITS.next;
   return bits;
 };
@@ -73,6 +76,7 @@ const markUnique = (rows) => {
   });
 };
 
+const CAN_ANSWER = new Set(["button", "menuitem", "link"]);
 const seenRow = (el, box, visible, tools) => {
   const { places, halo, forms } = tools;
   const place = places.placeOf(el);
@@ -81,21 +85,24 @@ const seenRow = (el, box, visible, tools) => {
   facts.owner = places.ownerOf(el);
   const form = facts.owner ?? place.form;
   if (form !== null && !forms.has(form)) forms.set(form, formFacts(form));
+  const says = saysWithoutRole(el, role, false);
   return {
     el, facts, bits: rowBits(el, facts, place, form, halo) | (visible ? SEEN_BITS.visible : 0), value: valueOf(el), box,
-    form: form === null ? 0 : numberOf(form), says: saysWithoutRole(el, role, false),
-    menu: places.menuName(el),
+    form: form === null ? 0 : numberOf(form), says,
+    menu: places.menuName(el), reads: otherReadings(el, facts.tag, says === "" ? role : "button", says || facts.name),
+    question: place.dialog !== null && CAN_ANSWER.has(role) ? askedBy(place.dialog) : "",
   };
 };
 
 // One flat list of numbers, as many per element as the host expects; texts by their place in the table.
 const written = (rows, put) => {
   const numbers = [];
-  for (const { el, facts, bits, value, box, form, says, menu } of rows)
+  for (const { el, facts, bits, value, box, form, says, menu, reads, question } of rows)
     numbers.push(
       numberOf(el), bits, put(facts.tag), put(facts.role), put(facts.name), put(facts.type), put(facts.id),
       put(facts.testid), put(facts.nameAttr), put(facts.href), put(facts.row), put(value), Math.round(box.left),
       Math.round(box.top), Math.round(box.width), Math.round(box.height), form, put(says), put(menu),
+      put(reads), put(question),
     );
   return numbers;
 };

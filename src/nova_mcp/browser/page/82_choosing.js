@@ -120,7 +120,7 @@ const choiceNow = () => {
 const choiceFacts = (el, places) => {
   const facts = commitFacts(el, places, composerHalo(), true);
   const owner = chooser.el;
-  return { ...facts, menuName: facts.menuName || nameOf(owner, roleOf(owner)) };
+  return { ...facts, menuName: facts.menuName || nameOf(owner, roleOf(owner)), submitter: facts.submitter || submitsByScript(owner) };
 };
 
 const wishesOf = ({ text, value, index, texts, values }) => {

@@ -23,7 +23,7 @@ const keyRoads = (el, activates, places) => {
   }
   if (tagOf(el) === "select") {
     const option = selectOptions(el)[0] ?? choicesOf(el)[0];
-    if (option) roads.push({ ...commitFacts(option, places, halo, true), menuName: nameOf(el, roleOf(el)) });
+    if (option) roads.push({ ...commitFacts(option, places, halo, true), menuName: nameOf(el, roleOf(el)), submitter: submitsByScript(el) });
   }
   return roads;
 };

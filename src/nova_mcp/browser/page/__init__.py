@@ -82,7 +82,11 @@ def _words() -> str:
         return found
 
     commits = read("commit_words.json")
-    lists = {name: commits[name] for name in _COMMIT_LISTS}
+    # What counts only as a whole label is left to the host, which tells it from a part of one.
+    lists = {
+        name: {language: [one for one in texts if one[0] != "="] for language, texts in commits[name].items()}
+        for name in _COMMIT_LISTS
+    }
     for name in (
         "auth_words.json",
         "chat_words.json",
