@@ -293,7 +293,7 @@ const postsAnyway = (el) => (attr(el, "formmethod") ?? "").trim().toLowerCase() 
 const formWords = (form, first) => {
   const legend = queryAll(form, "legend")[0];
   const hidden = queryAll(form, "input[type=hidden][name=_method]")[0];
-  const words = (list) => list.filter(Boolean).map((text) => cut(squash(text), 200));
+  const words = (list) => list.filter(Boolean).map((text) => cut(squash(text.slice(0, MOST_TEXT)), 200));
   const button = first === null ? "" : nameOf(first, roleOf(first));
   return {
     headings: words([attr(form, "aria-label"), attr(form, "title"), legend ? textContentOf(legend).slice(0, MOST_TEXT) : ""]),
