@@ -174,7 +174,7 @@ class Precondition(NovaError):
         | {"action.disabled", "action.unstable", "action.not_visible", "navigation.beforeunload_blocked"}
         | {"navigation.cannot_go_back", "navigation.cannot_go_forward", "reload.not_needed", "type.not_editable"}
         | {"read.source_changed", "loop.same_action", "tab.limit_reached", "sandbox.limit_reached"}
-        | {"guarded_commit.precondition_failed", "guarded_commit.precondition_error"}
+        | {"guarded_commit.precondition_failed", "guarded_commit.precondition_error", "guarded_commit.eval_error"}
         | {"guarded_commit.duplicate_suspected", "guarded_commit.dispatch_prepare_rejected"}
         | {"option.disabled", "option.not_applied", "upload.type_not_accepted", "upload.multiple_not_allowed"}
         | {"upload.not_file_input"}

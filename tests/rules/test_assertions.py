@@ -184,6 +184,26 @@ def test_comparing_with_nothing_is_unknown_outside_elements():
     assert passed("dom.#x@text", "eq", "Shop") == (None, "type_mismatch")
 
 
+@pytest.mark.parametrize(
+    ("operator", "expected", "passed"),
+    [
+        ("eq", "right", True),
+        ("eq", "wrong", False),
+        ("not_eq", "right", False),
+        ("neq", "wrong", True),
+        # Not asked inside the page, so nothing is known of it.
+        ("eq", "another", None),
+        ("contains", "rig", None),
+        ("gt", 1, None),
+    ],
+)
+def test_a_masked_value_is_what_the_page_said_of_it_or_unknown_and_never_false_by_its_dots(operator, expected, passed):
+    assertion = Assertion("dom.#pin@value", operator, expected)
+    trace = judge_assertion(assertion, {assertion.address: Seen("•••", "s", {"right": True, "wrong": False})})
+    assert (trace.passed, trace.observed) == (passed, "•••")
+    assert trace.error == ("fact_unreadable" if passed is None else None)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_lists_follow_kleene_exactly(size):
     for truths in itertools.product(TRUTHS, repeat=size):

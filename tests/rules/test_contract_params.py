@@ -28,6 +28,51 @@ def test_the_published_example_is_a_contract() -> None:
     assert TransitionContractParams.model_validate_json(EXAMPLE).to_contract().has_outcome
 
 
+def test_the_published_example_proves_by_a_message_and_never_by_a_changed_address() -> None:
+    example = TransitionContractParams.model_validate_json(EXAMPLE).to_contract()
+    assert "page.urlChanged" not in {one.fact_key for one in example.outcome_members}
+    assert {one.fact_key for one in example.success.members} == {"form.successIndicator.visible"}
+    assert {one.fact_key for one in example.forbidden.members} == {"form.errorBanner.visible"}
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "expected"),
+    [
+        *[("form.gone", operator, 1) for operator in ("gt", "lt", "gte", "lte")],
+        ("dom.#x@text", "gt", 1),
+        ("dom.#x@count", "gt", "1"),
+        ("dom.#x@count", "contains", "1"),
+        ("dom.#x", "gt", 1),
+        ("dom.#x@visible", "eq", "true"),
+        ("dom.#x@value", "eq", 2),
+        ("dom.#x@value", "contains", 2),
+        ("page.title", "eq", True),
+        ("network.responseOk@*", "eq", "200"),
+        ("runtime.domEpoch", "not_eq", "x"),
+    ],
+)
+def test_a_comparison_that_no_page_could_decide_is_refused(key: str, operator: str, expected: Any) -> None:
+    body = {"all": [{"factKey": key, "operator": operator, "expected": expected}]}
+    assert key in refusal(AssertionSetParams, body)
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "expected"),
+    [
+        ("dom.#x@count", "gte", 2),
+        ("dom.#x@value", "eq", None),
+        ("dom.#x", "eq", {"count": 1}),
+        ("network.responseOk@*", "eq", True),
+        ("network.responseOk@*", "lt", 400),
+        ("shop.total", "gt", 3),
+        ("shop.total", "contains", ["a"]),
+    ],
+)
+def test_a_comparison_that_may_come_out_either_way_is_taken(key: str, operator: str, expected: Any) -> None:
+    body = {"all": [{"factKey": key, "operator": operator, "expected": expected}]}
+    assert parse_arguments(AssertionSetParams, body).to_set().all[0].fact_key == key
+
+
 def test_every_field_reaches_the_contract_and_json_tells_the_same() -> None:
     body = {
         "actionKind": "submit_form",

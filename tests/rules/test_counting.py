@@ -105,13 +105,18 @@ def recounted(records: list[CallRecord]) -> dict[str, int]:
         if one.effect in ("act", "commit") and one.tool_name not in ("nova.scroll_smart", "nova.run_sequence")
     ]
     sent = [one for one in acts if one.outcome.action_dispatched]
-    in_vain = ("action.no_effect_observed", "guarded_commit.postcondition_failed")
+    believed = [
+        one
+        for one in sent
+        if one.tool_name != "nova.guarded_login"
+        and one.outcome.reason_code in (None, "guarded_commit.postcondition_failed")
+    ]
     return {
         "events": len(closed),
         "ran": len(ran),
         "ran well": sum(one.outcome.kind == "ok" for one in ran),
         "verified": sum(one.outcome.verification == "verified" for one in sent),
-        "caught": sum(one.signals.contract == "verified_fail" or one.outcome.reason_code in in_vain for one in sent),
+        "caught": sum(one.signals.contract == "verified_fail" for one in believed),
     }
 
 
@@ -188,6 +193,32 @@ def test_a_call_that_was_stopped_is_an_event_and_no_run(kind: str) -> None:
 )
 def test_only_what_a_contract_judged_counts_for_it(contract: str | None, figures: tuple[int, int]) -> None:
     assert hourly(of_call(a_call(signals=Signals(contract=contract))), names.CONTRACT) == figures
+
+
+_REFUTED = "guarded_commit.postcondition_failed"
+
+
+@pytest.mark.parametrize(
+    ("tool", "contract", "reason_code", "caught"),
+    [
+        ("nova.guarded_submit_form", "verified_fail", _REFUTED, 1),
+        ("nova.click_selector", "verified_fail", _REFUTED, 1),
+        # The page says openly that the password was wrong.
+        ("nova.guarded_login", "verified_fail", _REFUTED, 0),
+        # Announced as such; nobody believed it.
+        ("nova.click_selector", None, "action.no_effect_observed", 0),
+        ("nova.click_selector", "indeterminate", "guarded_commit.no_signal_yet", 0),
+        # An error was raised.
+        ("nova.type_selector", "verified_fail", "type.value_mismatch", 0),
+        ("nova.click_selector", "verified_success", None, 0),
+    ],
+)
+def test_a_false_success_is_caught_only_where_an_act_would_have_been_believed(
+    tool: str, contract: str | None, reason_code: str | None, caught: int
+) -> None:
+    outcome = CallOutcome("failed", reason_code=reason_code, action_dispatched=True, verification="failed")
+    record = a_call(tool, outcome=outcome, signals=Signals(contract=contract))
+    assert hourly(of_call(record), names.CAUGHT) == (caught, 0)
 
 
 def test_an_act_that_a_dead_server_left_behind_is_a_contract_that_proved_nothing() -> None:

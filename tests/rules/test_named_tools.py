@@ -15,7 +15,10 @@ NO_TOOLS = frozenset({"db", "toml", "principal", "x", "settling", "ask", "cover"
 # Put together from parts where they are raised.
 COMPOSED = frozenset(
     {"action.disabled", "navigation.cannot_go_back", "navigation.cannot_go_forward"}
-    | {f"guarded_commit.{what}" for what in ("precondition_failed", "precondition_error", "duplicate_suspected")}
+    | {
+        f"guarded_commit.{what}"
+        for what in ("precondition_failed", "precondition_error", "duplicate_suspected", "eval_error")
+    }
     | {f"guarded_commit.{what}" for what in ("dispatch_prepare_rejected", "kill_switch_global", "kill_switch_domain")}
 )
 # Reasons of the contract that belong to tools which do not exist yet.

@@ -87,7 +87,7 @@ _ELSEWHERE = """
     rate.limited internal unknown_bundle unknown_tool call.nested size_limit conflicting_lookup store.unavailable
     server.shutting_down goal.not_found goal.terminal guarded_commit.precondition_failed
     guarded_commit.precondition_error guarded_commit.duplicate_suspected guarded_commit.dispatch_prepare_rejected
-    guarded_commit.postcondition_failed guarded_commit.coordinator_busy
+    guarded_commit.postcondition_failed guarded_commit.coordinator_busy guarded_commit.eval_error
 """
 ELSEWHERE = frozenset(_ELSEWHERE.split())
 REASONS = {reason: code for code, reasons in PUBLISHED.items() for reason in reasons.split()}

@@ -484,3 +484,47 @@ def test_an_unknown_condition_more_never_makes_a_success(samples, baseline):
     contract = Contract(success=AssertionSet(all=(GOOD, unknown)))
     assert FactAddress("shop.nobody_knows") not in baseline
     assert run(*samples, contract=contract, before=baseline).verdict.status != "verified_success"
+
+
+# -- likely, and what an anchor proves
+
+
+LIKELY = Contract(
+    success=AssertionSet(any=(GOOD,)), ambiguous=AssertionSet(any=(BAD,)), likely=AssertionSet(all=(ODD,))
+)
+
+
+def test_what_only_speaks_for_success_ends_the_wait_as_likely():
+    result = run(look(100, odd=True), contract=LIKELY)
+    assert (result.verdict.reason, result.verdict.likely, result.at) == ("no_signal_yet", True, 1100)
+    assert ended(look(100, odd=True), look(900, good=True, odd=True), contract=LIKELY) == (*SUCCESS, 1150)
+
+
+def test_a_message_that_warns_is_not_likely():
+    result = run(look(100, odd=True), look(600, odd=True, bad=True), contract=LIKELY)
+    assert (result.verdict.reason, result.verdict.likely) == ("ambiguous_signal", False)
+
+
+def test_a_request_without_an_answer_makes_nothing_likely():
+    result = run(look(100, odd=True, requests=[LOST]), contract=LIKELY)
+    assert (result.verdict.status, result.verdict.likely) == ("indeterminate", False)
+
+
+MOVED = Assertion("page.urlChanged", "eq", True)
+
+
+def moved(at, *, anchor_only, shown=False):
+    reading = {MOVED.address: Seen(True, "#x"), GOOD.address: Seen(shown)}
+    return Sample(at, reading, 1, changed=True, anchor_only=anchor_only)
+
+
+BEFORE = {MOVED.address: Seen(False, ""), GOOD.address: Seen(False)}
+
+
+def test_an_address_that_changed_by_its_anchor_alone_is_likely_at_most():
+    by_address = Contract(success=AssertionSet(any=(MOVED, GOOD)))
+    result = run(moved(100, anchor_only=True), contract=by_address, before=BEFORE)
+    assert (result.verdict.status, result.verdict.likely, result.at) == ("indeterminate", True, 1100)
+    assert ended(moved(100, anchor_only=False), contract=by_address, before=BEFORE) == (*SUCCESS, 350)
+    # What else was promised and came true is proof whatever the anchor did.
+    assert ended(moved(100, anchor_only=True, shown=True), contract=by_address, before=BEFORE) == (*SUCCESS, 350)

@@ -11,6 +11,7 @@ from nova_mcp.browser.locate import Prepared
 from nova_mcp.browser.rules import (
     DispatchProof,
     channels_of,
+    differs_by_anchor,
     effect_word,
     observed,
     same_destination,
@@ -124,6 +125,9 @@ def _link_verdict(prepared: Prepared, navigation: Navigation | None) -> Verdict:
     """A link that led to its address is proof by itself, unless the address answered with an error."""
     if navigation is None or prepared.href is None or not same_destination(prepared.href, navigation.url):
         return "none"
+    # The anchor of an address changes with any press on such a link, whatever the page makes of it.
+    if differs_by_anchor(prepared.url, navigation.url):
+        return "none"
     return "none" if (navigation.http_status or 0) >= 400 else "readback_match"
 
 
@@ -163,7 +167,7 @@ def _verdict(acted: Acted, known: Judgement, navigation: Navigation | None) -> V
     if known.verdict == "readback_differs":
         return "readback_differs"
     if acted.verdict is not None:
-        return acted.verdict.status
+        return "likely" if acted.verdict.likely else acted.verdict.status
     return known.verdict or _layer_verdict(acted) or _link_verdict(acted.prepared, navigation)
 
 
@@ -179,7 +183,7 @@ def _judged(acted: Acted, observation: Observation, known: Judgement) -> tuple[O
     status, reason = outcome.status, outcome.reason_code
     if verdict == "readback_differs" and reason is None:
         reason = known.differs_reason
-    if verdict == "indeterminate" and acted.verdict is not None:
+    if verdict in ("indeterminate", "likely") and acted.verdict is not None:
         reason = f"guarded_commit.{acted.verdict.reason}"
     if dispatch == "not_dispatched" or status not in ("ok", "partial"):
         return outcome, status, reason

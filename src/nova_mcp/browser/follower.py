@@ -154,6 +154,7 @@ class PageFollower:
             requests=self._witness.requests(),
             changed=self._witness.host_changed() or any(frame.changed for frame in self._asked.frames),
             lost=lost,
+            anchor_only=self._witness.moved_by_anchor(),
         )
 
     def _reading(self) -> Reading:

@@ -76,7 +76,10 @@ class FrameFacts:
 
 def question(frame: FrameFacts, hints: FactHints) -> dict[str, Json]:
     """What the page is asked for all facts of one frame at once."""
-    asked: list[Json] = [to_page(ref) for ref in frame.refs.values()]
+    asked: list[Json] = [
+        {**to_page(ref), "compare": list(hints.compared[ref.key])} if ref.key in hints.compared else to_page(ref)
+        for ref in frame.refs.values()
+    ]
     return {"facts": asked, "text": hints.text, "label": hints.label, "base": frame.base}
 
 
@@ -84,4 +87,12 @@ def _fact(told: Json) -> Fact:
     if not isinstance(told, dict) or "v" not in told:
         error = told.get("e") if isinstance(told, dict) else None
         return Unseen(_ERRORS.get(str(error), "fact_unreadable"))
-    return Seen(told["v"], str(told.get("s") or ""))
+    return Seen(told["v"], str(told.get("s") or ""), _masked(told.get("m")))
+
+
+def _masked(told: Json) -> dict[str, bool] | None:
+    """What the page said of a value it keeps to itself: each text it was compared with, and whether it is the same."""
+    if not isinstance(told, list):
+        return None
+    pairs = [pair for pair in told if isinstance(pair, list) and len(pair) == 2]
+    return {str(text): same is True for text, same in pairs}

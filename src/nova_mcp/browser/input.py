@@ -17,6 +17,7 @@ from nova_mcp.browser.locate import Locator, Purpose, obstructed, read_acting
 from nova_mcp.browser.seen import answer, read_element
 from nova_mcp.browser.steady import navigating
 from nova_mcp.clock import Ports
+from nova_mcp.errors import Precondition
 
 if TYPE_CHECKING:
     from nova_mcp.browser.tab import Tab
@@ -66,6 +67,14 @@ async def point_at(scene: Scene, locator: Locator) -> Scene:
         raise navigating() from None
     if told.get("gone"):
         raise gone(locator)
+    if told.get("moved"):
+        raise Precondition(
+            "action.unstable",
+            f"{locator.spoken} is no longer where the pointer was put.",
+            "Wait until the page is still, then call again.",
+            stage="actionability",
+            action_dispatched=False,
+        )
     if not told["aimed"]:
         foreign = told["foreign"]
         raise await obstructed(

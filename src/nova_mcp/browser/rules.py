@@ -193,3 +193,8 @@ def same_destination(href: str, url: str) -> bool:
         return (parts.scheme, parts.netloc.lower(), parts.path.rstrip("/"), parts.query)
 
     return place(href) == place(url)
+
+
+def differs_by_anchor(before: str, after: str) -> bool:
+    """Whether only the part behind the # is another one; any script can set that, and no server learns of it."""
+    return before != after and before.partition("#")[0] == after.partition("#")[0]

@@ -13,6 +13,7 @@ from nova_mcp.browser.frame_facts import FrameFacts, question
 from nova_mcp.browser.guard import BLANK, ERROR_PAGE
 from nova_mcp.browser.host_window import HostWindow
 from nova_mcp.browser.locate import Prepared
+from nova_mcp.browser.rules import differs_by_anchor
 from nova_mcp.browser.sent import Backdrop, Pressed, sent_requests, since_press
 from nova_mcp.errors import NovaError
 from nova_mcp.verification.facts import FactRef, UnknownFact, glob_matches, parse_fact, response_fact
@@ -98,6 +99,20 @@ class PageWitness:
             reading.update(await self._read_frame(frame))
         reading.update(self.read_host(asked.host, steady=True))
         return {address: reading.get(address, _UNKNOWN) for address in addresses}
+
+    async def missing_frames(self, frame_ids: Collection[str]) -> frozenset[str]:
+        """Those of the frames that are not in the page."""
+        missing: set[str] = set()
+        for frame_id in frame_ids:
+            place = self._own(self.channel.known_frame(frame_id))
+            if place is None:
+                continue
+            try:
+                await self.channel.reach(place)
+            except NovaError as error:
+                if error.reason_code.startswith("frame."):
+                    missing.add(frame_id)
+        return frozenset(missing)
 
     @asynccontextmanager
     async def follow(self, addresses: Collection[FactAddress]) -> AsyncIterator[PageFollower]:
@@ -230,12 +245,17 @@ class PageWitness:
         since, window = self._mark, self.window
         if since is None:
             return False
+        moves = window.navigations[since.navigations :]
         return (
-            len(window.navigations) > since.navigations
+            any(not differs_by_anchor(self._url, move.url) for move in moves)
             or len(window.new_tabs) > since.tabs
             or window.popups_closed > since.popups
             or len(window.downloads) > since.downloads
         )
+
+    def moved_by_anchor(self) -> bool:
+        """Whether the address differs from the one before the action behind its # alone."""
+        return differs_by_anchor(_bare(self._url), _bare(self.url))
 
 
 def route_of(url: str) -> str:

@@ -49,7 +49,8 @@ _CLICKS: Final = "nova.click_selector"
 _NO_ACTIONS: Final = frozenset({"nova.scroll_smart", "nova.hover", "nova.run_sequence"})
 _JUDGED: Final = frozenset({"verified_success", "verified_fail", "indeterminate"})
 _BROKEN_OFF: Final = frozenset({"failed", "crashed", "cancelled"})
-_IN_VAIN: Final = frozenset({"guarded_commit.postcondition_failed", "action.no_effect_observed"})
+# A sign-in that a page turns down says so itself; no tool would have taken it for done.
+_SAYS_SO_ITSELF: Final = frozenset({"nova.guarded_login"})
 
 Figures = tuple[int, int]
 
@@ -156,8 +157,18 @@ def _action_figures(record: CallRecord) -> Iterator[tuple[str, int]]:
         return
     if outcome.verification == "verified":
         yield VERIFIED, 1
-    if record.signals.contract == "verified_fail" or outcome.reason_code in _IN_VAIN:
+    if is_caught_lie(record):
         yield CAUGHT, 0
+
+
+def is_caught_lie(record: CallRecord) -> bool:
+    """An act that raised no error, so that a plain tool would have called it done, and that its contract showed failed.
+
+    An act without effect is announced as such and deceives no one; so does a sign-in with the wrong password.
+    """
+    if record.signals.contract != "verified_fail" or record.tool_name in _SAYS_SO_ITSELF:
+        return False
+    return record.outcome.reason_code in (None, "guarded_commit.postcondition_failed")
 
 
 def _under_contract(record: CallRecord) -> bool:

@@ -21,7 +21,11 @@ from nova_mcp.verification.model import (
 )
 
 MAX_ASSERTIONS = 50
-EXAMPLE = '{"postconditions":{"success":{"any":[{"factKey":"page.urlChanged","operator":"eq","expected":true}]}}}'
+# What proves a commit is a message of success or the record itself, and no complaint beside it.
+EXAMPLE = (
+    '{"postconditions":{"success":{"all":[{"factKey":"form.successIndicator.visible","operator":"eq","expected":true}]},'
+    '"forbidden":{"any":[{"factKey":"form.errorBanner.visible","operator":"eq","expected":true}]}}}'
+)
 
 
 class _Opaque(Params):

@@ -1,6 +1,6 @@
 """Binds one call to closed-loop acting: its contract, its evidence, and the page it faces."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -11,7 +11,7 @@ from nova_mcp.browser.acting import Acted, AlreadyDone, RefusesCommits, Scene, l
 from nova_mcp.browser.action_report import ActionReport, Judgement, build_report
 from nova_mcp.browser.channel import DocumentChanged
 from nova_mcp.browser.commit_points import CommitKind, CommitPoint
-from nova_mcp.browser.seen import answer
+from nova_mcp.browser.seen import Answer, answer
 from nova_mcp.browser.steady import navigating
 from nova_mcp.browser.tab import Tab
 from nova_mcp.browser.witness import PageWitness
@@ -27,9 +27,10 @@ from nova_mcp.tools.receipts import ReceiptBook
 from nova_mcp.tools.unseen_controls import note_unseen
 from nova_mcp.urls import page_host, page_origin
 from nova_mcp.verification import templates
-from nova_mcp.verification.contracts import contract_to_json
-from nova_mcp.verification.facing import Ask, Facing, ResolvedEarlier
-from nova_mcp.verification.model import Contract, Verdict
+from nova_mcp.verification.contracts import compared_texts, contract_to_json
+from nova_mcp.verification.facing import Ask, Facing, ResolvedEarlier, Unreadable
+from nova_mcp.verification.facts import parse_fact
+from nova_mcp.verification.model import Assertion, Contract, Verdict
 from nova_mcp.verification.receipts import receipt_line
 from nova_mcp.verification.verifier import Transition
 from nova_mcp.verification.witness import FactHints
@@ -219,7 +220,10 @@ class CallGuard:
         await self._ctx.call.progress(elapsed_ms / 1000, None, "watching for the outcome")
 
     def _witness(self, scene: Scene) -> PageWitness:
-        return PageWitness.of(scene.tab, scene.window, scene.prepared, self._wish.hints, stored_facts(self._ctx))
+        contract = self._transition.contract
+        compared = {} if contract is None else compared_texts(contract)
+        hints = replace(self._wish.hints, compared=compared)
+        return PageWitness.of(scene.tab, scene.window, scene.prepared, hints, stored_facts(self._ctx))
 
     async def _facing(self, scene: Scene, point: CommitPoint | None) -> Facing:
         prepared = scene.prepared
@@ -228,6 +232,7 @@ class CallGuard:
             "append": scene.appends,
             "enter": scene.trigger == "enter",
             "sends": self._wish.sends or (point is not None and point.kind == "send"),
+            "selectors": list(self._selectors()),
         }
         try:
             told = answer(await scene.tab.channel.ask("commitIdentity", question, frame_id=prepared.frame_id))
@@ -235,8 +240,10 @@ class CallGuard:
             raise navigating() from None
         if told.get("lost"):
             raise left_the_page(prepared.ref)
+        witness = self._witness(scene)
         return Facing(
-            witness=self._witness(scene),
+            witness=witness,
+            unreadable=(*self._no_css(told), *await self._no_frame(witness)),
             is_commit=self._is_commit,
             host=page_host(prepared.url),
             origin=page_origin(prepared.url) or "",
@@ -246,6 +253,30 @@ class CallGuard:
             document=scene.tab.channel.document,
             observed_at_ms=scene.tab.observed.get(self._ctx.caller.owner),
         )
+
+    def _members(self) -> tuple[Assertion, ...]:
+        contract = self._transition.contract
+        return () if contract is None else (*contract.preconditions.members, *contract.outcome_members)
+
+    def _selectors(self) -> Mapping[str, str]:
+        """The selectors of the contract's facts, each with the key it stands in."""
+        refs = (parse_fact(member.fact_key) for member in self._members())
+        return {ref.css: ref.key for ref in refs if ref.css is not None}
+
+    def _no_css(self, told: Answer) -> Iterator[Unreadable]:
+        keys = self._selectors()
+        for css in told.get("unreadable", ()):
+            yield Unreadable(keys[str(css)], "has a selector that the browser can't read")
+
+    async def _no_frame(self, witness: PageWitness) -> list[Unreadable]:
+        """Facts of frames that are not in the page; an id that was never given out can't come true later."""
+        named = [member for member in self._members() if member.frame_id is not None]
+        missing = await witness.missing_frames({member.frame_id for member in named if member.frame_id is not None})
+        return [
+            Unreadable(one.fact_key, f'names a frame that is not in the page ("{(one.frame_id or "")[:60]}")')
+            for one in named
+            if one.frame_id in missing
+        ]
 
     def _signs_in(self, point: CommitPoint | None) -> bool:
         """Signing in is how most of what can be demanded comes about."""
@@ -276,7 +307,7 @@ class CallGuard:
             return
         control = css_of(scene.prepared.selector)
         start = starter_for(point, control)
-        fix = self._fix(scene, point, start, control)
+        fix = self._fix(scene, point, start)
         raise CommitRefused(
             "guarded_commit.missing_contract",
             f"This is a commit point ({point.kind}): {point.why}.",
@@ -291,7 +322,7 @@ class CallGuard:
             },
         )
 
-    def _fix(self, scene: Scene, point: CommitPoint, start: Contract, control: str | None) -> Fix:
+    def _fix(self, scene: Scene, point: CommitPoint, start: Contract) -> Fix:
         """A call that works as it stands: a macro where one fits, else this very call with an expectation."""
         prepared = scene.prepared
         whose: dict[str, Json] = {"targetId": scene.tab.target_id, "agentId": self._ctx.caller.agent_id}
@@ -304,9 +335,8 @@ class CallGuard:
             if point.kind == "submit" or with_password:
                 return Fix(macro, {**whose, "ref": prepared.ref})
         call = dict(self._wish.call or {}) | whose
-        if point.kind == "send" or scene.trigger == "enter" or control is None:
-            return Fix(self._ctx.call.tool_name, {**call, "transitionContract": contract_to_json(start)})
-        return Fix(self._ctx.call.tool_name, {**call, "expect": list(templates.starter_expect(control))})
+        # That a control is gone proves nothing beside a warning, and the short form can't ask for both.
+        return Fix(self._ctx.call.tool_name, {**call, "transitionContract": contract_to_json(start)})
 
 
 class Writing(Preparing):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final, TypeVar, get_args
 
 from nova_mcp.observation.model import Json
-from nova_mcp.verification.facts import parse_fact
+from nova_mcp.verification.facts import FactKind, FactRef, parse_fact
 from nova_mcp.verification.model import (
     OMITTED,
     ActionKind,
@@ -13,6 +13,7 @@ from nova_mcp.verification.model import (
     Assertion,
     AssertionSet,
     Contract,
+    Omitted,
     Operator,
     RetryPolicy,
 )
@@ -170,6 +171,53 @@ def check_contract(contract: Contract) -> None:
         comparing = assertion.operator not in ("exists", "not_exists")
         if comparing and assertion.expected is OMITTED and not (ref.is_dom and ref.field is None):
             raise BadContract(f'{assertion.operator} on "{assertion.fact_key[:120]}" needs an expected value.')
+        if comparing and (wrong := _mismatch(assertion, ref)) is not None:
+            raise BadContract(f'{assertion.operator} on "{assertion.fact_key[:120]}" {wrong}.')
+
+
+_ORDERS: Final = ("gt", "lt", "gte", "lte")
+_KIND_WORDS: Final = {"truth": "true or false", "number": "a number", "text": "a text", "element": "an element"}
+
+
+def _mismatch(assertion: Assertion, ref: FactRef) -> str | None:
+    """Why this comparison could never be judged, whatever the page shows; None for what may come out either way."""
+    kind, operator, expected = ref.kind, assertion.operator, assertion.expected
+    if kind is None:
+        return None
+    if operator in _ORDERS:
+        if kind != "number":
+            return f"can't be judged: that fact is {_KIND_WORDS[kind]}, not a number"
+        return None if _kind_of(expected) == "number" else "compares with a number, so expected has to be one"
+    if operator == "contains":
+        if kind != "text":
+            return f"can't be judged: that fact is {_KIND_WORDS[kind]}, not a text"
+        return None if _kind_of(expected) == "text" else "looks for a text, so expected has to be one"
+    if kind == "element" or expected is None or expected is OMITTED:
+        return None
+    allowed = (kind, "truth") if ref.name == "network.responseOk" else (kind,)
+    return None if _kind_of(expected) in allowed else f"compares with {_KIND_WORDS[kind]}, so expected has to be that"
+
+
+def _kind_of(value: "Json | Omitted") -> FactKind | None:
+    match value:
+        case bool():
+            return "truth"
+        case int() | float():
+            return "number"
+        case str():
+            return "text"
+        case _:
+            return None
+
+
+def compared_texts(contract: Contract) -> dict[str, tuple[str, ...]]:
+    """By fact key: the texts that values of elements are compared with."""
+    found: dict[str, list[str]] = {}
+    for assertion in (*contract.preconditions.members, *contract.outcome_members):
+        ref = parse_fact(assertion.fact_key)
+        if ref.is_dom and ref.field == "value" and isinstance(assertion.expected, str):
+            found.setdefault(assertion.fact_key, []).append(assertion.expected)
+    return {key: tuple(dict.fromkeys(texts)) for key, texts in found.items()}
 
 
 def both(first: AssertionSet, second: AssertionSet) -> AssertionSet:

@@ -38,6 +38,16 @@ class Facing:
     element: str
     document: int
     observed_at_ms: int | None = None
+    # Facts of the contract that can't be read on any page like this one, each with the reason.
+    unreadable: tuple["Unreadable", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A fact whose selector is no CSS, or whose frame is not in the page."""
+
+    fact_key: str
+    why: str
 
 
 class ResolvedEarlier(Exception):

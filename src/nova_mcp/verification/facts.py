@@ -12,6 +12,8 @@ from nova_mcp.observation.model import Json
 from nova_mcp.verification.model import Fact, Seen, SentRequest
 
 Source = Literal["page", "host", "store"]
+# What a fact is compared as; an element as a whole is compared by its existence or its parts.
+FactKind = Literal["truth", "number", "text", "element"]
 
 # `gone` is Nova's own: true when nothing matches or nothing that matches can be seen.
 DOM_FIELDS: Final = ("exists", "visible", "count", "text", "value", "checked", "enabled", "gone")
@@ -19,6 +21,7 @@ DOM_FIELDS: Final = ("exists", "visible", "count", "text", "value", "checked", "
 PAGE_NAMES: Final = frozenset(
     {"page.title", "page.readyState"}
     | {"form.fields.valid", "form.successIndicator.visible", "form.errorBanner.visible", "form.submitted"}
+    | {"form.warningBanner.visible", "form.noticeUnclear.visible", "form.gone", "form.isQuery"}
     | {"overlay.blocking", "overlay.primary.visible"}
     | {"auth.loggedIn", "auth.loginWallVisible", "auth.authError", "auth.mfaChallenge", "auth.stage"}
     | {"composer.hasText", "composer.textEmpty", "composer.sendButton.clickable"}
@@ -37,6 +40,11 @@ ARGUMENT_NAMES: Final[dict[str, Source]] = {
     "network.responseOk": "host",
     "network.response": "host",
 }
+_TEXTS: Final = frozenset(
+    {"page.title", "page.readyState", "page.url", "page.route", "auth.stage", "model.selected", "sandbox.selected"}
+)
+_NUMBERS: Final = frozenset({"runtime.domEpoch", "network.responseOk", "network.response"})
+_FIELD_KINDS: Final[dict[str | None, FactKind]] = {None: "element", "count": "number", "text": "text", "value": "text"}
 NAMES: Final = PAGE_NAMES | HOST_NAMES | frozenset(ARGUMENT_NAMES)
 PREFIXES: Final = frozenset(name.split(".", 1)[0] for name in NAMES) | {"dom"}
 
@@ -67,6 +75,15 @@ class FactRef:
     @property
     def is_dom(self) -> bool:
         return self.name == "dom"
+
+    @property
+    def kind(self) -> FactKind | None:
+        """What it is compared as; None for stored facts, which may be anything."""
+        if self.source == "store":
+            return None
+        if self.is_dom:
+            return _FIELD_KINDS.get(self.field, "truth")
+        return "text" if self.name in _TEXTS else "number" if self.name in _NUMBERS else "truth"
 
     @property
     def is_network(self) -> bool:

@@ -52,7 +52,7 @@ def conditions_of(joined: AssertionSet) -> Iterator[Condition]:
 
 
 def outcome_conditions(contract: Contract) -> Iterator[Condition]:
-    for bucket in (contract.success, contract.forbidden, contract.ambiguous):
+    for bucket in (contract.success, contract.forbidden, contract.ambiguous, contract.likely):
         yield from conditions_of(bucket)
 
 

@@ -81,7 +81,8 @@ class Contract:
     """What must hold before one action, and what its outcome looks like afterwards.
 
     `window_ms` and `hold_ms` are None where the action kind's own defaults apply. `fresh_only` is set by Nova's own
-    macros: a success that already stood before the action counts for nothing there.
+    macros: a success that already stood before the action counts for nothing there. `likely` is theirs as well: what
+    makes an outcome without any proof likely; it never makes a success.
     """
 
     action_kind: ActionKind = "custom"
@@ -96,6 +97,7 @@ class Contract:
     window_ms: int | None = None
     hold_ms: int | None = None
     fresh_only: bool = False
+    likely: AssertionSet = AssertionSet()
 
     @property
     def has_outcome(self) -> bool:
@@ -104,7 +106,8 @@ class Contract:
 
     @property
     def outcome_members(self) -> tuple[Assertion, ...]:
-        return (*self.success.members, *self.forbidden.members, *self.ambiguous.members)
+        buckets = (self.success, self.forbidden, self.ambiguous, self.likely)
+        return tuple(member for bucket in buckets for member in bucket.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,8 @@ class Seen:
 
     value: Json
     stamp: str = ""
+    # For a value that never leaves the page: which of the expected values it was compared with there are the same.
+    masked: Mapping[str, bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +184,8 @@ class Sample:
     requests: tuple[SentRequest, ...] = ()
     changed: bool = False
     lost: Loss | None = None
+    # The address differs from the one before the action by its anchor alone, which any script and any link can set.
+    anchor_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +213,8 @@ class Verdict:
     lost_request: bool = False
     # A mutating request of the action went out at all: whatever the control looked like, it committed something.
     mutated: bool = False
+    # Not decided, but what little was seen speaks for success.
+    likely: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ Verdict = Literal[
     "verified_success",
     "verified_fail",
     "indeterminate",
+    "likely",
     "skipped",
 ]
 OutcomeStatus = Literal["ok", "partial", "failed", "blocked"]
@@ -97,6 +98,12 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(
         Outcome("partial", "uncertain", "check_postcondition_first", "sighting"),
         verdict=_verdicts("indeterminate"),
+        repeat_advice="safe_to_retry",
+    ),
+    # Undecided, and what little was seen speaks for it: no proof, and not to be repeated without a look.
+    Row(
+        Outcome("partial", "likely", "check_postcondition_first", "sighting"),
+        verdict=_verdicts("likely"),
         repeat_advice="safe_to_retry",
     ),
     # Reading the state back is proof by itself.

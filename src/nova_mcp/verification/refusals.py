@@ -1,11 +1,12 @@
 """Why a guarded action was not sent, in words and with the commit as the answer reports it; pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
 from nova_mcp.errors import Killed, NovaError, Repeated, Stopped, Unavailable
 from nova_mcp.observation.model import Json
+from nova_mcp.verification.facing import Unreadable
 from nova_mcp.verification.model import DispatchStatus, Earlier, GuardedCommit, Trace
 from nova_mcp.verification.wire import commit_json
 
@@ -27,6 +28,18 @@ def precondition(commit: GuardedCommit, traces: tuple[Trace, ...]) -> NovaError:
         "precondition_error",
         "Whether the page is in the state that this action needs can't be told.",
         "failedAssertions says what could not be read; use a simpler condition or look at the page again.",
+    )
+
+
+def not_evaluable(commit: GuardedCommit, unreadable: Sequence[Unreadable], *, before: bool) -> NovaError:
+    """A contract that can never be judged: what it would let through could not be told from a failure afterwards."""
+    commit = replace(commit, dispatch_status="blocked_precondition")
+    named = "; ".join(f'"{one.fact_key[:120]}" {one.why}' for one in unreadable[:3])
+    return _stopped(
+        commit,
+        "precondition_error" if before else "eval_error",
+        f"Nothing was sent: the contract can't be evaluated. {named}.",
+        "Correct that part of the contract, then call again.",
     )
 
 

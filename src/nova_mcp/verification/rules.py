@@ -1,6 +1,6 @@
 """Judging assertions in three values, sets of them as Kleene has it, and what an outcome advises."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
@@ -88,11 +88,22 @@ def judge_assertion(assertion: Assertion, reading: Reading) -> Trace:
         value = 200 <= value < 400
     if expected is OMITTED:
         return _trace(assertion, value, None, "type_mismatch")
+    if fact.masked is not None and (ref.field == "value" or isinstance(expected, dict)):
+        same = _masked_equality(operator, fact.masked, expected)
+        return _trace(assertion, value, same, "fact_unreadable" if same is None else None)
     if ref.source != "store" and not ref.is_dom and value is None and expected is not None:
         # Nova's own facts are null when there is nothing to tell, which is no answer either way.
         return _trace(assertion, None, None, "fact_not_found")
     passed = _compare(operator, value, expected)
     return _trace(assertion, value, passed, "type_mismatch" if passed is None else None)
+
+
+def _masked_equality(operator: Operator, masked: Mapping[str, bool], expected: Json) -> Truth:
+    """What the page said about a value it keeps to itself; anything it was not asked stays unknown."""
+    same = masked.get(expected) if isinstance(expected, str) else None
+    if operator == "eq":
+        return same
+    return negation(same) if operator in ("not_eq", "neq") else None
 
 
 def _trace(assertion: Assertion, observed: Json, passed: Truth, error: TraceError | None = None) -> Trace:

@@ -12,30 +12,42 @@ def _is(key: str, value: Json = True) -> Assertion:
     return Assertion(key, "eq", value)
 
 
-def submit_form(route: str, dom_epoch: int, control: str | None) -> Contract:
-    """A form that leads on, says so, or is gone once the site has answered.
+# A message that warns, or that can't be read, speaks neither for nor against what was sent.
+WARNED: Final = Assertion("form.warningBanner.visible", "eq", expected=True)
+UNREAD: Final = Assertion("form.noticeUnclear.visible", "eq", expected=True)
+_CHANGING: Final = ("POST", "PUT", "PATCH", "DELETE")
 
-    An address that changed proves something only together with another document or another route: a form that comes
-    back with errors often changes its query alone.
+
+def submit_form(route: str, dom_epoch: int, control: str | None) -> Contract:
+    """A form that was accepted says so, or is gone once the site has answered what was sent.
+
+    Another address or another document proves nothing: sites redirect with "does not exist" and "was changed by
+    another user" just as well. What only led on without a word is likely at most.
     """
-    moved = _is("page.urlChanged")
+    moved, new_document = _is("page.urlChanged"), Assertion("runtime.domEpoch", "gt", dom_epoch)
     # Being sent to sign in is what sites do when a session has ended, and also after signing up: it proves neither.
     turned_away = _is("auth.loginWallVisible")
-    answered = Assertion("network.responseOk@*", "lt", 400)
-    gone = (AssertionSet(all=(_is(f"dom.{control}@gone"), answered)),) if control is not None else ()
+    answered = AssertionSet(any=tuple(Assertion(f"network.response@{way}%20*", "lt", 400) for way in _CHANGING))
+    gone = (_is("form.gone"), *((_is(f"dom.{control}@gone"),) if control is not None else ()))
     return Contract(
         action_kind="submit_form",
         preconditions=AssertionSet(all=(_is("form.fields.valid"),)),
         success=AssertionSet(
             either=(
-                AssertionSet(all=(moved, Assertion("runtime.domEpoch", "gt", dom_epoch)), forbidden=(turned_away,)),
-                AssertionSet(all=(moved, Assertion("page.route", "not_eq", route)), forbidden=(turned_away,)),
-                AssertionSet(all=(_is("form.successIndicator.visible"),)),
-                *gone,
+                AssertionSet(all=(_is("form.successIndicator.visible"),), forbidden=(WARNED,)),
+                AssertionSet(all=gone, forbidden=(WARNED, UNREAD, turned_away), also=(answered,)),
+                # What asks for a page has what it wanted when the page is there.
+                AssertionSet(all=(_is("form.isQuery"), moved, new_document), forbidden=(WARNED, UNREAD, turned_away)),
             )
         ),
         forbidden=AssertionSet(any=(ERROR_SHOWN,)),
-        ambiguous=AssertionSet(any=(turned_away,)),
+        ambiguous=AssertionSet(any=(turned_away, WARNED, UNREAD)),
+        likely=AssertionSet(
+            either=(
+                AssertionSet(all=(new_document,), also=(answered,)),
+                AssertionSet(all=(moved, Assertion("page.route", "not_eq", route))),
+            )
+        ),
         fresh_only=True,
     )
 
@@ -82,14 +94,9 @@ def switch(what: Literal["model", "sandbox"], label: str) -> Contract:
 
 
 def starter(control: str | None) -> Contract:
-    """For any other commit: the page moves on, says that it worked, or no longer offers the control."""
+    """For any other commit: the page says that it worked, or no longer offers the control, and nothing warns."""
     gone = (_is(f"dom.{control}@gone"),) if control is not None else ()
     return Contract(
-        success=AssertionSet(any=(_is("page.urlChanged"), _is("form.successIndicator.visible"), *gone)),
+        success=AssertionSet(any=(_is("form.successIndicator.visible"), *gone), forbidden=(WARNED, UNREAD)),
         forbidden=AssertionSet(any=(ERROR_SHOWN,)),
     )
-
-
-def starter_expect(control: str) -> list[str]:
-    """The same in few words, good enough to be sent as it stands."""
-    return [f"gone:{control}", "!visible:[role=alert]"]

@@ -27,6 +27,9 @@ from nova_mcp.verification.rules import EXTENSION_MS, failed_traces, judge_set, 
 # An error text that flashes up while a form is rebuilt is no failure.
 FORBIDDEN_STANDS_MS: Final = 100
 AMBIGUOUS_STANDS_MS: Final = 1000
+# A message may come a moment after the page that brings it.
+LIKELY_STANDS_MS: Final = 1000
+_ADDRESS_FACTS: Final = ("page.url", "page.route", "page.urlChanged", "page.urlMatches")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class State:
     forbidden_since: float | None = None
     success_since: float | None = None
     ambiguous_since: float | None = None
+    likely_since: float | None = None
     # Whether a request was pending when the window ended; None until a sample from after the end has come.
     extended: bool | None = None
 
@@ -123,19 +127,28 @@ def advance(plan: Plan, state: State, sample: Sample) -> State:
         stale=frozenset() if sample.document != plan.document else state.stale,
     )
     if sample.lost is not None:
-        return _since(plan, state, forbidden=False, success=False, ambiguous=False)
+        return _since(plan, state, forbidden=False, success=False, ambiguous=False, likely=False)
     stale = still_stale(plan.contract, state.stale, plan.baseline, sample.reading)
     state = replace(state, reading=sample.reading, stale=stale)
+    success = _succeeds(plan, state)
+    by_anchor = success and sample.anchor_only and not _succeeds(plan, _before_the_anchor(plan, state))
     return _since(
         plan,
         state,
         forbidden=_trips(plan.contract.forbidden, state),
-        success=_succeeds(plan, state),
+        success=success and not by_anchor,
         ambiguous=_trips(plan.contract.ambiguous, state),
+        likely=by_anchor or _trips(plan.contract.likely, state),
     )
 
 
-def _since(plan: Plan, state: State, *, forbidden: bool, success: bool, ambiguous: bool) -> State:
+def _before_the_anchor(plan: Plan, state: State) -> State:
+    """The same with the address as it was: an anchor that changed is no evidence of what was done."""
+    address = {at: fact for at, fact in plan.baseline.items() if at.key.partition("@")[0] in _ADDRESS_FACTS}
+    return replace(state, reading={**state.reading, **address}, changed=False)
+
+
+def _since(plan: Plan, state: State, *, forbidden: bool, success: bool, ambiguous: bool, likely: bool) -> State:
     forbidden = forbidden or bool(state.refused(plan))
 
     def stood(since: float | None, stands: bool) -> float | None:
@@ -146,6 +159,7 @@ def _since(plan: Plan, state: State, *, forbidden: bool, success: bool, ambiguou
         forbidden_since=stood(state.forbidden_since, forbidden),
         success_since=stood(state.success_since, success),
         ambiguous_since=stood(state.ambiguous_since, ambiguous),
+        likely_since=stood(state.likely_since, likely),
     )
 
 
@@ -188,6 +202,13 @@ def _ambiguous_at(plan: Plan, state: State) -> float | None:
     return state.ambiguous_since + max(plan.hold_ms(state.document), AMBIGUOUS_STANDS_MS)
 
 
+def _likely_at(plan: Plan, state: State) -> float | None:
+    """When waiting for more than this ends; what speaks for the outcome but proves nothing."""
+    if state.likely_since is None or state.pending or state.ambiguous_since is not None:
+        return None
+    return state.likely_since + max(plan.hold_ms(state.document), LIKELY_STANDS_MS)
+
+
 def judge(plan: Plan, state: State, now_ms: float) -> Verdict | None:
     """The verdict, or None while it is open: forbidden outranks success, success outranks ambiguous."""
     now = max(now_ms, state.at_ms)
@@ -203,6 +224,9 @@ def judge(plan: Plan, state: State, now_ms: float) -> Verdict | None:
     ambiguous = _ambiguous_at(plan, state)
     if held is None and ambiguous is not None and now >= ambiguous:
         return _ambiguous(plan, state)
+    likely = _likely_at(plan, state)
+    if held is None and likely is not None and now >= likely:
+        return _ended(plan, state)
     return _ended(plan, state) if over else None
 
 
@@ -211,7 +235,8 @@ def next_wake(plan: Plan, state: State, now_ms: float) -> float:
     if judge(plan, state, now_ms) is not None:
         return now_ms
     forbidden = None if state.forbidden_since is None else state.forbidden_since + FORBIDDEN_STANDS_MS
-    moments = (forbidden, _held_at(plan, state), _ambiguous_at(plan, state), _over_at(plan, state))
+    undecided = (_ambiguous_at(plan, state), _likely_at(plan, state))
+    moments = (forbidden, _held_at(plan, state), *undecided, _over_at(plan, state))
     return min(moment for moment in moments if moment is not None and moment > max(now_ms, state.at_ms))
 
 
@@ -251,12 +276,13 @@ def _ended(plan: Plan, state: State) -> Verdict:
         return _ambiguous(plan, state)
     diagnostics = _diagnostics(plan, state)
     reason: IndeterminateReason = "no_signal_yet"
+    likely = state.likely_since is not None and not (state.pending or state.lost_requests)
     if state.lost is not None:
         reason = state.lost
-    elif diagnostics.unreadable or state.pending or state.lost_requests:
+    elif not likely and (diagnostics.unreadable or state.pending or state.lost_requests):
         reason = "timeout"
     unmet = () if state.lost is not None else failed_traces(plan.contract.success, state.reading)
-    return _undecided(plan, state, reason, unmet)
+    return replace(_undecided(plan, state, reason, unmet), likely=likely)
 
 
 def _undecided(plan: Plan, state: State, reason: IndeterminateReason, traces: tuple[Trace, ...]) -> Verdict:

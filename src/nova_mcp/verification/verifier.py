@@ -100,6 +100,7 @@ class Transition:
         guarded = facing.is_commit or self._says_unrepeatable()
         if guarded:
             await self._refuse_killed(facing)
+        self._refuse_unreadable(facing)
         try:
             await self._check_preconditions(facing)
         except NovaError:
@@ -119,6 +120,12 @@ class Transition:
         """A contract on a control that does not look like a commit: what it sends decides what it was."""
         contract = self.contract
         return contract is not None and contract.has_outcome and contract.retry_policy != "idempotent"
+
+    def _refuse_unreadable(self, facing: Facing) -> None:
+        if facing.unreadable and self.contract is not None:
+            outcome = {member.fact_key for member in self.contract.outcome_members}
+            before = not any(one.fact_key in outcome for one in facing.unreadable)
+            raise refusals.not_evaluable(self._unsent(), facing.unreadable, before=before)
 
     async def _refuse_killed(self, facing: Facing) -> None:
         if (kill := await self._parts.db.read(commit_kill, facing.host)) is not None:

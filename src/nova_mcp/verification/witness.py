@@ -1,8 +1,8 @@
 """What closed-loop acting needs to see of a page; the browser implements it, tests script it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from nova_mcp.verification.model import FactAddress, Reading, Sample
@@ -14,6 +14,8 @@ class FactHints:
 
     text: str | None = None
     label: str | None = None
+    # By fact key: the texts that a value which must not leave the page is compared with inside it.
+    compared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Follower(Protocol):

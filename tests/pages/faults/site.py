@@ -15,6 +15,8 @@ from string import Template
 from typing import Final, Literal
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
+from tests.pages.faults.flash import answer_page, message_html
+
 HERE: Final = Path(__file__).parent
 PASSWORD: Final = "open-sesame"
 REPLY: Final = ("Here", "is", "a", "short", "reply", "that", "arrives", "word", "by", "word")
@@ -200,6 +202,10 @@ def handler_for(site: FaultSite) -> type[BaseHTTPRequestHandler]:  # noqa: C901 
             words = parts.path.strip("/").split("/")
             query = parse_qs(parts.query)
             match words:
+                case ["case", "flash" as case, key] if "told" in query:
+                    self._send(200, _page("form.html", case, key, error=message_html(dict(parse_qsl(parts.query)))))
+                case ["told", "flash", _]:
+                    self._send(200, answer_page(dict(parse_qsl(parts.query))))
                 case ["case", case, key]:
                     self._send(200, _page(page_of(case), case, key))
                 case ["frame", case, key]:
@@ -227,6 +233,9 @@ def handler_for(site: FaultSite) -> type[BaseHTTPRequestHandler]:  # noqa: C901 
             _, case, key = parts.path.strip("/").split("/")
             fields = dict(parse_qsl(sent, keep_blank_values=True))
             query = dict(parse_qsl(parts.query))
+            if case == "flash":
+                self._flash(key, fields.get("nonce", ""), query, parts.query)
+                return
             reaction = REACTIONS.get(case, OK_JSON)
             commits = reaction.commits and (not reaction.needs_password or fields.get("password") == PASSWORD)
             site.take(key, fields.get("nonce", ""), commits=commits)
@@ -236,6 +245,15 @@ def handler_for(site: FaultSite) -> type[BaseHTTPRequestHandler]:  # noqa: C901 
                 self.close_connection = True
                 return
             self._answer(reaction, case, key, commits=commits)
+
+        def _flash(self, key: str, nonce: str, query: Mapping[str, str], asked: str) -> None:
+            """Redirect after the post, as most sites do; what it says there is in the query."""
+            site.take(key, nonce, commits=query["done"] == "1")
+            where = f"/case/flash/{key}?told=1&{asked}" if query["place"] == "same" else f"/told/flash/{key}?{asked}"
+            self.send_response(302)
+            self.send_header("Location", where)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def _answer(self, reaction: Reaction, case: str, key: str, *, commits: bool) -> None:
             if case.startswith("login") and not commits and reaction.then == "redirect":

@@ -115,10 +115,28 @@ const ancestorsOf = (el) => {
 
 const acceptedFor = (el) => new Set([el, ...labelsFor(el)]);
 
+// What takes the pointer for an element that lets it through: the group of a drawing that it belongs to, or the control
+// that it is the label of. A control of its own that lets the pointer through is switched off, not carried.
+const BEARERS = { levels: 4, groupLevels: 3, parts: 40 };
+const bearersOf = (el) => {
+  if (tagOf(el).startsWith("svg:")) {
+    let node = el;
+    for (let level = 0; level <= BEARERS.groupLevels && node !== null; level += 1, node = composedParent(node))
+      if (tagOf(node) === "svg:g") return elementAll(node, "*").length <= BEARERS.parts ? [node] : [];
+    return [];
+  }
+  if (styleOf(el).pointerEvents !== "none" || INTERACTIVE.has(roleOf(el))) return [];
+  let node = composedParent(el);
+  for (let level = 0; level < BEARERS.levels && node !== null; level += 1, node = composedParent(node))
+    if (INTERACTIVE.has(roleOf(node))) return isDisabled(node) === null && styleOf(node).pointerEvents !== "none" ? [node] : [];
+  return [];
+};
+const pressableFor = (el) => new Set([...acceptedFor(el), ...bearersOf(el)]);
+
 const raise = (el, mode, spot) => {
   rearm();
   shield.armed = {
-    target: el, mode, accepted: acceptedFor(el), ancestors: ancestorsOf(el), reached: [], stopped: [], foreign: null,
+    target: el, mode, accepted: pressableFor(el), ancestors: ancestorsOf(el), reached: [], stopped: [], foreign: null,
     pressedAt: null, relaxed: false, raisedAt: now(), spot, roads: noteRoads(spot.hit ?? el),
   };
 };

@@ -77,15 +77,17 @@ const targetBoxes = (el, accepted) => {
   return boxes.filter((box) => box.width >= 1 && box.height >= 1);
 };
 
+// An ancestor is never the cover of what stands in it: where it is hit, nothing lies there at all.
 const findPoint = (el, accepted) => {
+  const pressable = new Set([...accepted, ...bearersOf(el)]);
   let blocker = null;
   for (const box of targetBoxes(el, accepted)) {
     for (const [x, y] of pointsIn(box)) {
       const hit = deepHit(x, y);
       // What lies inside a frame is another page's business: a press there is seen by nobody here.
-      if (hits(accepted, hit) && !EMBEDDING.has(tagOf(hit))) {
+      if (hits(pressable, hit) && !EMBEDDING.has(tagOf(hit))) {
         return { x, y, hit };
-      } else if (hit !== null) blocker ??= hit;
+      } else if (hit !== null && !composedContains(hit, el)) blocker ??= hit;
     }
   }
   return { blocker };
@@ -226,12 +228,23 @@ const ready = (el, look, want) => {
 };
 
 // Asked when the pointer stands on the point and nothing has been pressed: pages that answer to the pointer have done so.
-questions.aimed = () => {
+// What a picture does while it loads, or a row while it unfolds, is over soon: one more look before it counts as a cover.
+const RETEST_MS = 250;
+questions.aimed = async () => {
+  const first = aimedAt();
+  if (first.aimed || first.gone) return first;
+  await pause(RETEST_MS);
+  return aimedAt();
+};
+
+const aimedAt = () => {
   const armed = shield.armed;
   if (armed === null || !isConnected(armed.target)) return { aimed: false, gone: true, foreign: null };
   const hit = deepHit(armed.spot.x, armed.spot.y);
   const foreign = hit !== null && hits(armed.accepted, hit) && !EMBEDDING.has(tagOf(hit)) ? strayRoad(armed, hit) : hit ?? documentElement(DOC);
   const roads = foreign === null ? commitRoads(armed.target, hit, makePlaces()) : [];
+  if (foreign !== null && foreign !== armed.target && composedContains(foreign, armed.target) && !hits(armed.accepted, hit))
+    return { aimed: false, moved: true, roads, foreign: null };
   return { aimed: foreign === null, roads, foreign: foreign === null ? null : factsOf(describable(foreign), makePlaces()) };
 };
 

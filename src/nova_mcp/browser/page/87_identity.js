@@ -18,17 +18,65 @@ const MOST_FIELDS = 300;
 const fileNames = (el) => [...filesOf(el)].map((file) => `${file.name}:${file.size}`).join("|");
 const filesOf = getter(HTMLInputElement.prototype, "files");
 
-// Hidden fields, tokens and what a person can't change say nothing about what was meant.
-const isFilledByPeople = (el) => {
-  const tag = tagOf(el);
-  if (tag === "input" && UNFILLED.has(inputType(el))) return false;
-  if (!FIELD_TAGS.has(tag) && !isEditableHost(el)) return false;
-  return visibleControl(el) && isDisabled(el) === null && !hasAttribute(el, "readonly");
+// A token is made anew each time and says nothing about what was meant, whatever field it stands in.
+const TOKEN_NAME = /csrf|xsrf|token|nonce|captcha|signature|timestamp|verification|authenticity|viewstate|session|honeypot|utf8/i;
+const TOKEN_VALUE = /^(?![0-9a-f]{8}-[0-9a-f]{4}-)[A-Za-z0-9+/_=.-]{24,}$/;
+const isToken = (el, value) =>
+  TOKEN_NAME.test(`${attr(el, "name") ?? ""} ${attr(el, "id") ?? ""}`) || TOKEN_VALUE.test(value) || CLOCK.test(value);
+
+// Hidden inputs as the document brought them: what a picker puts into one later was chosen.
+const hiddenAtFirst = new WeakMap();
+const chosenSince = { pressed: false };
+const rememberHiddenInputs = () => {
+  const inputs = queryAll(DOC, "input[type=hidden]");
+  for (let i = 0; i < Math.min(inputs.length, MOST_FIELDS); i += 1) hiddenAtFirst.set(inputs[i], inputValue(inputs[i]));
+};
+if (readyState(DOC) === "loading") listen(DOC, "DOMContentLoaded", rememberHiddenInputs, { once: true, passive: true });
+else rememberHiddenInputs();
+for (const type of ["pointerdown", "keydown"])
+  listen(WIN, type, (event) => {
+    chosenSince.pressed ||= event.isTrusted;
+  }, { capture: true, passive: true });
+const isChosenHidden = (el) => {
+  const value = inputValue(el);
+  return chosenSince.pressed && value !== "" && hiddenAtFirst.get(el) !== value && !isToken(el, value);
 };
 
-const filledIn = (el) => {
+// A field that only a picker fills, or that names the record a form is about; a value made for this page alone is not.
+const defaultOf = getter(HTMLInputElement.prototype, "defaultValue");
+const namesRecord = (el) => {
+  const value = rawValue(el).trim();
+  if (value === "" || isToken(el, value)) return false;
+  const picked = tagOf(el) === "input" && defaultOf(el) !== inputValue(el);
+  return picked || (/\p{L}{2}/u.test(value) && !looksGenerated(value));
+};
+
+// Hidden fields, tokens and what nobody chose say nothing about what was meant.
+const isFilledByPeople = (el) => {
+  const tag = tagOf(el);
+  if (tag === "input" && inputType(el) === "hidden") return isChosenHidden(el);
+  if (tag === "input" && UNFILLED.has(inputType(el))) return false;
+  if (!FIELD_TAGS.has(tag) && !isEditableHost(el)) return false;
+  return visibleControl(el) && isDisabled(el) === null && (!hasAttribute(el, "readonly") || namesRecord(el));
+};
+
+// A tick stands for its record: by the value it sends, or by the row it stands in.
+const EMPTY_TICKS = new Set(["", "on", "1", "true", "yes"]);
+const tickedAs = (el, places) => {
+  if (!inputChecked(el)) return "false";
+  const value = attr(el, "value") ?? "";
+  return EMPTY_TICKS.has(value.toLowerCase()) ? `true ${cardKey(el, places)}` : value;
+};
+const TICKED_CSS = "[role=row][aria-selected=true],[role=option][aria-selected=true],[role=treeitem][aria-selected=true],[role=checkbox][aria-checked=true]";
+const tickedRows = (root, places) =>
+  queryDeep(root, TICKED_CSS, MOST_FIELDS).filter((el) => !FIELD_TAGS.has(tagOf(el)) && visibleControl(el)).map((el) => {
+    const own = roleOf(el) === "checkbox" ? `${nameOf(el, "checkbox")} ${cardKey(el, places)}` : rowText(el, { left: 120 });
+    return `ticked=${squash(own).slice(0, 120).replace(AGO, "#").toLowerCase()}`;
+  });
+
+const filledIn = (el, places) => {
   const type = tagOf(el) === "input" ? inputType(el) : "";
-  if (type === "checkbox" || type === "radio") return String(inputChecked(el));
+  if (type === "checkbox" || type === "radio") return tickedAs(el, places);
   if (type === "file") return fileNames(el);
   if (tagOf(el) === "select") return [...selectOptions(el)].map(optionText).join("|");
   return plain(rawValue(el)).trim();
@@ -39,12 +87,12 @@ const identityKey = (el) => attr(el, "name") || attr(el, "id") || nameOf(el, rol
 // `typed` stands in for what the armed field will hold by the time it is committed.
 // Order, blanks and case of what was filled in may be changed by the page itself, and so may the time it writes down.
 const CLOCK = /\d{1,2}:\d{2}:\d{2}|^\d{10}(\d{3})?$/;
-const fieldsDigest = (fields, typed) => {
-  const parts = [];
+const fieldsDigest = (fields, typed, places, root = null) => {
+  const parts = root === null ? [] : tickedRows(root, places);
   for (const el of fields) {
     if (parts.length >= MOST_FIELDS) break;
     if (el !== typed.el && !isFilledByPeople(el)) continue;
-    const raw = el === typed.el ? plain((typed.append ? rawValue(el) : "") + typed.text) : filledIn(el);
+    const raw = el === typed.el ? plain((typed.append ? rawValue(el) : "") + typed.text) : filledIn(el, places);
     const value = squash(raw).toLowerCase();
     if (value === "" || value === "false" || (el !== typed.el && CLOCK.test(value))) continue;
     parts.push(`${identityKey(el)}=${value}`);
@@ -103,7 +151,7 @@ const cardKey = (el, places) => {
 
 // Names of hidden fields may be made anew each time, and the only button of a form may change its label.
 const formControl = (form, submitter, places) => {
-  const names = identityFields(form).filter((el) => FIELD_TAGS.has(tagOf(el)) && isFilledByPeople(el)).map((el) => attr(el, "name") ?? "");
+  const names = identityFields(form).filter((el) => FIELD_TAGS.has(tagOf(el)) && !(tagOf(el) === "input" && inputType(el) === "hidden") && isFilledByPeople(el)).map((el) => attr(el, "name") ?? "");
   const named = names.some(Boolean) ? "" : WIN.location.pathname;
   const several = [...formElements(form)].filter((el) => isSubmitter(el, form)).length > 1;
   const label = submitter === null || !several ? "" : `${attr(submitter, "name") ?? ""}:${attr(submitter, "value") ?? ""}:${nameOf(submitter, roleOf(submitter))}`;
@@ -128,7 +176,19 @@ const elementControl = (el, places) => {
   return ["element", WIN.location.pathname, facts.tag, facts.role, facts.type, stable, name, cardKey(el, places)].join("|");
 };
 
-questions.commitIdentity = ({ text = null, append = false, enter = false, sends = false }) => {
+const unreadableAmong = (selectors) =>
+  selectors.filter((css) => {
+    try {
+      select(css);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+
+questions.commitIdentity = ({ selectors = [], ...asked }) => ({ ...commitIdentity(asked), unreadable: unreadableAmong(selectors) });
+
+const commitIdentity = ({ text = null, append = false, enter = false, sends = false }) => {
   const el = shield.armed?.target ?? null;
   if (el === null || !isConnected(el)) return { lost: true };
   const typed = text === null ? { el: null } : { el, text, append };
@@ -137,11 +197,11 @@ questions.commitIdentity = ({ text = null, append = false, enter = false, sends 
   const form = formOwner(own);
   if (form !== null && tagOf(form) === "form" && (enter || isSubmitter(own, form))) {
     const submitter = isSubmitter(own, form) ? own : defaultSubmitter(form);
-    return { control: formControl(form, submitter, places), fields: fieldsDigest(identityFields(form), typed) };
+    return { control: formControl(form, submitter, places), fields: fieldsDigest(identityFields(form), typed, places, form) };
   }
   const boxes = !sends ? [] : isComposer(el) ? [el] : messageBoxes(own);
-  if (boxes.length) return { control: `send|${WIN.location.pathname}`, fields: fieldsDigest(boxes, typed) };
+  if (boxes.length) return { control: `send|${WIN.location.pathname}`, fields: fieldsDigest(boxes, typed, places) };
   const place = places.placeOf(own);
   const region = place.dialog ?? place.form ?? place.landmark ?? documentBody(DOC) ?? documentElement(DOC);
-  return { control: elementControl(own, places), fields: fieldsDigest(identityWithin(region), typed) };
+  return { control: elementControl(own, places), fields: fieldsDigest(identityWithin(region), typed, places, region) };
 };

@@ -135,7 +135,14 @@ const domLook = (css) => {
 
 const NO_ELEMENT = { exists: false, visible: false, count: 0, text: null, value: null, checked: null, enabled: null };
 
-facts.dom = (_scope, _watch, { css, field }) => {
+// A value that must not leave the page is compared here; only whether it is the same goes out.
+const comparedInside = (el, texts) => {
+  if (!holdsValue(el) || rawValue(el) === "" || !isSecret(el)) return undefined;
+  const value = plain(rawValue(el));
+  return texts.map((text) => [text, plain(text) === value]);
+};
+
+facts.dom = (_scope, _watch, { css, field, compare = [] }) => {
   const look = domLook(css);
   if (field && !Object.hasOwn(domFields, field)) return undefined;
   if (look.el === null) {
@@ -143,10 +150,11 @@ facts.dom = (_scope, _watch, { css, field }) => {
     return { v: field ? domFields[field](look) : NO_ELEMENT, s: "" };
   }
   const stamp = `${DOCUMENT_TAG}.${numberOf(look.el)}:${hashText(look.text())}`;
-  if (field) return { v: domFields[field](look), s: stamp };
+  const masked = !field || field === "value" ? comparedInside(look.el, compare) : undefined;
+  if (field) return { v: domFields[field](look), s: stamp, m: masked };
   const value = {};
   for (const name of Object.keys(NO_ELEMENT)) value[name] = domFields[name](look);
-  return { v: value, s: stamp };
+  return { v: value, s: stamp, m: masked };
 };
 
 // -- the page
@@ -277,7 +285,7 @@ const readFact = (ref, watch) => {
   const stamped = found !== null && typeof found === "object" && Object.hasOwn(found, "v");
   const fact = stamped ? found : { v: found };
   if (stillLoading(watch) && !sureWhileLoading(ref, fact)) return { e: "fact_unreadable" };
-  return { v: fact.v, s: fact.s ?? "" };
+  return fact.m === undefined ? { v: fact.v, s: fact.s ?? "" } : { v: fact.v, s: fact.s ?? "", m: fact.m };
 };
 
 const readFacts = (refs, watch) => {

@@ -51,10 +51,18 @@ const formFor = (scope, watch) => {
 
 // Kept from the first look on, in this document as the element, in the next one by its key.
 const rememberForm = (watch) => {
+  const asks = watch.refs.some((ref) => (ref.name ?? "").startsWith("form."));
+  if (asks) {
+    rememberNotices(watch);
+    watch.base.plain = queryDeep(DOC, "h1,h2,h3,main p,body > p,strong", NOTICES.plain).map((el) => hashText(shownTextOf(el)));
+  }
   const form = formOfAction() ?? onlyForm();
   if (form === null) return;
   watch.form = form;
   watch.base.formKey ??= formKey(form);
+  watch.base.formNames ??= fieldNames(form);
+  // A form without an address or a method of its own is a script's matter: what it sends can't be told.
+  watch.base.formMethod ??= tagOf(form) === "form" && (attr(form, "method") ?? "").toLowerCase() !== "post" && hasAttribute(form, "action") ? "get" : "";
 };
 
 // -- validity
@@ -149,7 +157,7 @@ const without = (words, kind) => {
 // A line that begins with a star explains what the star means.
 const namesFailure = (text) => {
   if (/^\s*[*＊]/u.test(text)) return false;
-  const words = without(foldWords(text), "no_failure");
+  const words = without(foldWords(unquoted(text)), "no_failure");
   return among("error", words) || among("failure", words);
 };
 
@@ -186,9 +194,9 @@ const affirmed = (words, phrase) => {
 // Sentence by sentence: what one denies says nothing about the next.
 const namesSuccess = (text, briefly) => {
   const kinds = briefly ? ["success", "success_short"] : ["success"];
-  return (text.match(/[^.!?…;|]+[.!?…;|]*/gu) ?? []).some((sentence) => {
+  return (unquoted(text).match(/[^.!?…;|]+[.!?…;|]*/gu) ?? []).some((sentence) => {
     const words = without(foldWords(sentence), "no_failure");
-    if (sentence.includes("?") || among("not_yet", words)) return false;
+    if (sentence.includes("?") || among("not_yet", words) || among("not_done", words)) return false;
     if (isPhrase("success_alone", sentence.split(",")[0])) return true;
     return kinds.some((kind) => phrasesOf(kind).some((phrase) => affirmed(words, phrase.words)));
   });
@@ -215,31 +223,33 @@ const around = (form) => {
   return el;
 };
 
-const failureIn = (scope, form) => {
+const failureIn = (scope, form, watch) => {
   const near = scope !== DOC ? scope : form ? around(form) : DOC;
   const candidates = new Set([...queryDeep(scope, ALERT_CSS), ...queryDeep(near, BAD_CSS)]);
   if (scope !== DOC) candidates.add(scope);
   for (const el of candidates) {
     if (!rendered(el)) continue;
     const text = shownTextOf(el);
-    if (saysFailure(el, text, Boolean(form) && composedContains(form, el))) return text;
+    if (saysFailure(el, text, Boolean(form) && composedContains(form, el)) && !isOldComplaint(scope, watch, text, form)) return text;
   }
-  return null;
+  return refusedIn(scope, watch);
 };
 
 facts["form.errorBanner.visible"] = (scope, watch) => {
   const form = formFor(scope, watch) ?? null;
-  const said = failureIn(scope, form);
+  const said = failureIn(scope, form, watch);
   if (said !== null) return { v: true, s: said };
   const invalid = form === null ? [] : fieldsOf(form).filter(ariaInvalid);
   return invalid.length ? { v: true, s: `fields ${invalid.map(fieldLabelKey).join("\n").slice(0, 300)}` } : { v: false, s: "" };
 };
 
-const successIn = (scope) => {
+const successIn = (scope, watch) => {
   const said = (el, briefly) => {
     if (!rendered(el) || INTERACTIVE.has(roleOf(el))) return null;
     const text = shownTextOf(el);
-    return text.length > 0 && text.length <= LONGEST_NOTICE && namesSuccess(text, briefly) && !namesFailure(text) ? text : null;
+    if (text.length === 0 || text.length > LONGEST_NOTICE || !namesSuccess(text, briefly) || namesFailure(text)) return null;
+    const marks = marksAround(el);
+    return isMarkedBad(marks) || WARNING_MARKS.some((mark) => marks.has(mark)) ? null : text;
   };
   const toasts = queryDeep(scope, TOAST_CSS).filter((el) => {
     const marks = labelsOn(el);
@@ -255,11 +265,11 @@ const successIn = (scope) => {
     const text = said(el, false);
     if (text !== null) return text;
   }
-  return null;
+  return praisedIn(scope, watch);
 };
 
-facts["form.successIndicator.visible"] = (scope) => {
-  const text = successIn(scope);
+facts["form.successIndicator.visible"] = (scope, watch) => {
+  const text = successIn(scope, watch);
   return { v: text !== null, s: text ?? "" };
 };
 
