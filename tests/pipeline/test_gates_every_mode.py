@@ -293,7 +293,7 @@ async def test_a_warning_that_is_told_once_is_not_spent_on_a_tool_that_does_not_
     assert told_by(await rig.call("nova.quiet", connection="one")) == []
     assert told_by(await rig.call("nova.press", connection="one")) == ["setup.bootstrap"]
     await rig.call("nova.quiet", connection="two")
-    assert told_by(await rig.call("nova.press", connection="two")) == ["setup.shared_agent_id"]
+    assert told_by(await rig.call("nova.press", connection="two")) == ["setup.bootstrap", "setup.shared_agent_id"]
 
 
 def told_by(answer: Answer) -> list[str]:

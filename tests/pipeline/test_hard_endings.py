@@ -220,12 +220,12 @@ async def test_a_clock_set_back_does_not_prolong_a_lease(make_rig: Any) -> None:
     tab: Any = HeldTab(Lease(("local", "ada"), rig.clock.now_ms() + IMPLICIT_LEASE_MS))
     rig.clock.now -= 86_400_000
     params = TypeParams(text="x")
-    caller = rig.pipeline._open(_request()).caller
-    facts = rig.pipeline._parts.admission.facts(typing, params, caller, tab, None)
+    connection = rig.pipeline._open(_request()).connection
+    facts = rig.pipeline._parts.admission.facts(typing, params, connection, tab)
     assert facts.lease is not None
     assert facts.lease.expires_at_ms == rig.clock.now_ms() + IMPLICIT_LEASE_MS
     rig.clock.now += IMPLICIT_LEASE_MS
-    later = rig.pipeline._parts.admission.facts(typing, params, caller, tab, None)
+    later = rig.pipeline._parts.admission.facts(typing, params, connection, tab)
     assert later.lease is not None
     assert later.lease.expires_at_ms <= rig.clock.now_ms()
 

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nova_mcp.clock import SystemClock
+from nova_mcp.connections import AgentConnection, AgentConnections
 from nova_mcp.errors import NovaError
 from nova_mcp.notes.domain_deliveries import Deliveries
 from nova_mcp.notes.domain_model import (
@@ -49,8 +51,16 @@ from nova_mcp.notes.domain_rules import (
     repeat_of,
 )
 from nova_mcp.notes.playbook import SECTIONS, check_playbook
+from nova_mcp.observation.model import Owner
 
 ME = ("local", "default")
+
+
+def connected(owner: Owner = ME) -> AgentConnection:
+    """A connection that has been told nothing."""
+    return AgentConnections(SystemClock()).of(owner)
+
+
 LEVELS = get_args(Enforcement)
 MODES = get_args(NoteMode)
 USUAL = Repeat(60, 50)
@@ -175,32 +185,43 @@ def test_a_blocking_note_is_pending_exactly_until_its_current_revision_is_acknow
 
 def test_acknowledging_on_one_target_or_by_one_caller_changes_nothing_for_another() -> None:
     kept, one = Deliveries(), note(enforcement="block")
-    kept.sent(ME, one, "full")
+    here, other = connected(), connected(("local", "other"))
+    kept.sent(here, one, "full")
     kept.acknowledge(ME, "tab_1", one, 5)
-    assert kept.ack(ME, "tab_1", one) == Ack(1, 5, 0)
-    assert kept.ack(ME, "tab_2", one) is None
-    assert kept.ack(("local", "other"), "tab_1", one) is None
-    assert not kept.is_delivered(("local", "other"), one)
+    assert kept.ack(here, "tab_1", one) == Ack(1, 5, 0)
+    assert kept.ack(here, "tab_2", one) is None
+    assert kept.ack(other, "tab_1", one) is None
+    assert not kept.is_delivered(other, one)
 
 
-def test_closing_a_target_clears_what_was_acknowledged_warned_and_counted_there() -> None:
-    kept, one = Deliveries(), note()
+def test_an_acknowledgement_counts_on_every_connection_that_was_sent_the_text() -> None:
+    kept, one, new = Deliveries(), note(enforcement="block"), connected()
+    kept.sent(connected(), one, "full")
+    kept.acknowledge(ME, "tab_1", one, 5)
+    assert kept.ack(new, "tab_1", one) is None
+    kept.sent(new, one, "full")
+    assert kept.ack(new, "tab_1", one) == Ack(1, 5, 0)
+
+
+def test_closing_a_target_clears_what_was_acknowledged_and_counted_there() -> None:
+    kept, one, here = Deliveries(), note(), connected()
+    kept.sent(here, one, "full")
     for target in ("tab_1", "tab_2"):
         kept.acknowledge(ME, target, one, 5)
-        kept.warned(ME, target, one, 5)
         kept.dispatched(target)
     kept.closed("tab_1")
-    assert (kept.ack(ME, "tab_1", one), kept.last_warning(ME, "tab_1", one), kept.calls("tab_1")) == (None, None, 0)
-    assert kept.ack(ME, "tab_2", one) is not None
+    assert (kept.ack(here, "tab_1", one), kept.calls("tab_1")) == (None, 0)
+    assert kept.ack(here, "tab_2", one) is not None
     assert kept.calls("tab_2") == 1
 
 
 def test_calls_are_counted_from_the_acknowledgement_on() -> None:
-    kept, one = Deliveries(), note()
+    kept, one, here = Deliveries(), note(), connected()
+    kept.sent(here, one, "full")
     kept.dispatched("tab_1")
     kept.acknowledge(ME, "tab_1", one, 5)
     kept.dispatched("tab_1")
-    ack = kept.ack(ME, "tab_1", one)
+    ack = kept.ack(here, "tab_1", one)
     assert ack is not None
     assert kept.calls("tab_1") - ack.calls_at == 1
 
@@ -209,12 +230,12 @@ def test_calls_are_counted_from_the_acknowledgement_on() -> None:
 
 
 def test_a_text_is_sent_in_full_once_then_named_and_in_full_again_after_25_names() -> None:
-    kept, one = Deliveries(), note()
+    kept, one, here = Deliveries(), note(), connected()
     forms = []
     for _ in range(54):
-        form = kept.form(ME, one)
+        form = kept.form(here, one)
         forms.append(form)
-        kept.sent(ME, one, form)
+        kept.sent(here, one, form)
     assert forms == [*["full", *["stub"] * 25] * 2, "full", "stub"]
 
 
@@ -240,7 +261,7 @@ def test_the_hash_names_notes_and_revisions_whatever_their_order(many: list[Doma
 
 def test_the_refusal_names_every_pending_note_in_full() -> None:
     one = note(enforcement="block", value="x" * 2000, chars=2000, repeat_minutes=0)
-    error = acknowledge_required(Due(ME, "tab_1", "shop.test", USUAL, (one, note(note_id=NoteId("n2")))))
+    error = acknowledge_required(Due(connected(), "tab_1", "shop.test", USUAL, (one, note(note_id=NoteId("n2")))))
     assert (error.error_code, error.reason_code) == (-32001, "acknowledge_required")
     assert error.details["actionDispatched"] is False
     assert (error.details["targetId"], error.details["domain"]) == ("tab_1", "shop.test")

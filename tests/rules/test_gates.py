@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.browser.claims import Lease
+from nova_mcp.clock import SystemClock
+from nova_mcp.connections import AgentConnections
 from nova_mcp.facts.policies import Lacking
 from nova_mcp.notes.domain_model import DomainNote, Due, NoteId, Repeat
 from nova_mcp.observation.model import Effect
@@ -69,7 +71,15 @@ FIRING: dict[GateId, tuple[GateFacts, int, str]] = {
     "safety.session_budget": (facts(exhausted=Exhausted("calls", 5, 1_800_001)), -32029, "budget.exhausted"),
     "claim.owner": (facts(lease=Lease(OTHER, 61_000)), -32040, "claim.owner_mismatch"),
     "user.domain_note": (
-        facts(site=Due(ME, "tab_1", "shop.test", Repeat(60, 50), (note(enforcement="block"),))),
+        facts(
+            site=Due(
+                AgentConnections(SystemClock()).of(ME),
+                "tab_1",
+                "shop.test",
+                Repeat(60, 50),
+                (note(enforcement="block"),),
+            )
+        ),
         -32001,
         "acknowledge_required",
     ),

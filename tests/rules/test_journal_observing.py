@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nova_mcp.browser.page_life import LifeSigns
 from nova_mcp.browser.targets import Tab
 from nova_mcp.clock import SystemClock
+from nova_mcp.connections import AgentConnections
 from nova_mcp.journal.evidence import Observation
 from nova_mcp.journal.observing import (
     PAYLOAD_BYTES,
@@ -387,6 +388,7 @@ def test_a_call_is_scripted_when_any_document_it_passed_was(
         caller=Caller("local", "ada", ServerId("s1")),
         tool_name="nova.run_sequence",
         arguments={},
+        connection=AgentConnections(SystemClock()).of(("local", "ada")),
         started_at_ms=0,
         started_mono_ms=0.0,
         evidence=Evidence(tab=cast(Tab, tab), signals=Signals(high_signal=True)),

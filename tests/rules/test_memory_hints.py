@@ -29,16 +29,16 @@ class Notes:
         assert (principal, host, path, limit, chars) == ("local", "shop.test", "/cart", 2, 120)
         return FOUND
 
-    def is_news(self, owner: tuple[str, str], found: SurfacedMemory) -> bool:
+    def is_news(self, connection: str, found: SurfacedMemory) -> bool:
         return self.news
 
-    def told(self, owner: tuple[str, str], found: SurfacedMemory) -> None:
-        self.heard.append((owner, found))
+    def told(self, connection: str, found: SurfacedMemory) -> None:
+        self.heard.append((connection, found))
 
 
 def context(url: str = "https://www.shop.test/cart?x=1", **more: bool) -> Any:
     caller = SimpleNamespace(principal="local", owner=("local", "ada"))
-    return SimpleNamespace(notes=Notes(**more), caller=caller, tab=SimpleNamespace(url=url))
+    return SimpleNamespace(notes=Notes(**more), caller=caller, connection="here", tab=SimpleNamespace(url=url))
 
 
 async def test_a_line_takes_no_more_than_its_room():
@@ -60,7 +60,7 @@ async def test_without_room_it_is_left_out_by_name_and_not_taken_for_told():
 async def test_with_room_it_is_taken_for_told():
     ctx = context()
     told = (await memory_hints(ctx, 80)).settled(ctx)
-    assert (told.omitted, ctx.notes.heard) == ((), [(("local", "ada"), FOUND)])
+    assert (told.omitted, ctx.notes.heard) == ((), [("here", FOUND)])
 
 
 async def test_nothing_is_said_of_a_site_that_was_left():

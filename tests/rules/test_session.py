@@ -13,10 +13,7 @@ from nova_mcp.pipeline.session import (
     charged,
     exhausted,
     pictured,
-    prepared,
-    reminded,
     session_at,
-    unprepared,
 )
 
 NOW = 10_000_000
@@ -81,13 +78,3 @@ def test_refused_calls_keep_the_session_going() -> None:
 
 def test_pictures_weigh_what_they_weigh() -> None:
     assert pictured(pictured(used(), 30), 12).image_bytes == 42
-
-
-def test_a_session_without_instructions_is_told_once_and_held_up_always() -> None:
-    fresh = used()
-    assert unprepared(fresh, again=False)
-    assert not unprepared(reminded(fresh), again=False)
-    assert unprepared(reminded(fresh), again=True)
-    assert not unprepared(prepared(fresh), again=True)
-    later = NOW + SESSION_GAP_MS + 1
-    assert unprepared(session_at(prepared(reminded(fresh)), later), again=False)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, insert, select, update
 
 from nova_mcp.clock import SystemIds
+from nova_mcp.connections import AgentConnections
 from nova_mcp.knowledge.tables import knowledge_scope
 from nova_mcp.notes import memory_store
 from nova_mcp.notes.daily import daily
@@ -402,9 +403,10 @@ async def test_nothing_surfaces_on_an_excluded_host(db):
         assert await surfaced(keeper, host=host) is None
 
 
-async def test_a_caller_is_told_once_in_half_an_hour_or_when_something_is_new(db):
+async def test_a_connection_is_told_once_in_half_an_hour_or_when_something_is_new(db):
     keeper, clock = keeper_of(db)
-    ada, bob = ("local", "ada"), ("local", "bob")
+    connections = AgentConnections(clock)
+    ada, bob = (connections.of(("local", "ada"), session) for session in ("one", "two"))
     db.write_sync(save, new(), NOW)
     found = await surfaced(keeper)
     assert keeper.is_news(ada, found)

@@ -405,17 +405,17 @@ async def test_whether_an_agent_has_pages_to_cover_is_only_looked_up(db, kind, c
 # -- hints
 
 
-def test_the_hint_comes_once_for_each_agent_and_run(write, collect, key):
+def test_every_read_that_covers_nothing_gives_a_hint_for_its_run(write, collect, key):
     assert collect(call("nova.navigate")).hints == []
     (hint,) = collect(call(at_ms=JOINED + 200)).hints
     assert (hint.instance_id, hint.unit_key, hint.scan_id) == ("run", key, "nova_full_page_text_v1")
-    assert collect(call(at_ms=JOINED + 400)).hints == []
+    assert collect(call(at_ms=JOINED + 400)).hints == [hint]
     write(join, "run", BOB, JOINED)
     assert len(collect(call(owner=BOB)).hints) == 1
 
 
 @pytest.mark.parametrize("via", ["run_sequence", "background"])
-def test_a_step_whose_answer_nobody_may_see_uses_no_hint_up(write, collect, key, via):
+def test_a_step_whose_answer_is_not_passed_on_gives_no_hint(write, collect, key, via):
     assert collect(call(via=via)).hints == []
     assert len(collect(call(at_ms=JOINED + 200, via="call")).hints) == 1
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from sqlalchemy import update
 
+from nova_mcp.connections import AgentConnections
 from nova_mcp.facts.keeper import Claim, FactKeeper
 from nova_mcp.facts.model import FRESH_MS
 from nova_mcp.facts.policies import Policy
@@ -13,7 +14,6 @@ from nova_mcp.observation.model import CallOutcome
 from nova_mcp.storage.errors import StoreUnavailable
 
 NOW = 1_800_000_000_000
-ADA, BOB = ("local", "ada"), ("local", "bob")
 
 
 @dataclass
@@ -56,6 +56,21 @@ def keeper(db, clock):
     return FactKeeper(db, clock)
 
 
+@pytest.fixture
+def connections(clock):
+    return AgentConnections(clock)
+
+
+@pytest.fixture
+def ada(connections):
+    return connections.of(("local", "ada"))
+
+
+@pytest.fixture
+def bob(connections):
+    return connections.of(("local", "bob"))
+
+
 def report(db, keeper, *claims, tab=None, call="c1", kind="ok"):
     noting = keeper.noting(keeper.place(tab or Tab()), claims, call)
     db.write_sync(noting.also, Ended(kind), None)
@@ -65,26 +80,26 @@ def report(db, keeper, *claims, tab=None, call="c1", kind="ok"):
 BOTH = Claim("core.login_state", "logged_in"), Claim("core.page.type", "cart")
 
 
-async def test_a_hint_counts_as_told_only_once_it_was(db, keeper):
+async def test_a_hint_counts_as_told_only_once_it_was(db, keeper, ada, bob):
     report(db, keeper, BOTH[0])
     place = keeper.place(Tab())
-    first, lost = await keeper.advice(place, ADA), await keeper.advice(place, ADA)
+    first, lost = await keeper.advice(place, ada), await keeper.advice(place, ada)
     assert (first.unchanged, lost.unchanged) == (False, False)
     keeper.told(lost)
-    assert (await keeper.advice(place, ADA)).unchanged
-    assert not (await keeper.advice(place, BOB)).unchanged
-    assert not (await keeper.advice(keeper.place(Tab("https://shop.test/other")), ADA)).unchanged
+    assert (await keeper.advice(place, ada)).unchanged
+    assert not (await keeper.advice(place, bob)).unchanged
+    assert not (await keeper.advice(keeper.place(Tab("https://shop.test/other")), ada)).unchanged
 
 
-async def test_a_hint_that_comes_back_after_all_was_well_is_told_in_full(db, keeper, clock):
+async def test_a_hint_that_comes_back_after_all_was_well_is_told_in_full(db, keeper, clock, ada):
     place = keeper.place(Tab())
-    keeper.told(await keeper.advice(place, ADA))
+    keeper.told(await keeper.advice(place, ada))
     report(db, keeper, *BOTH)
-    well = await keeper.advice(place, ADA)
+    well = await keeper.advice(place, ada)
     assert (well.hint, well.unchanged, set(well.facts)) == (None, False, {"core.login_state", "core.page.type"})
     keeper.told(well)
     clock.now += FRESH_MS + 1
-    old = await keeper.advice(place, ADA)
+    old = await keeper.advice(place, ada)
     assert (old.hint.keys, old.unchanged) == (("core.login_state", "core.page.type"), False)
 
 
@@ -94,15 +109,15 @@ async def test_a_claim_of_a_call_that_came_to_nothing_is_not_kept(db, keeper):
 
 
 @pytest.mark.parametrize("tail", ["?q=" + "a" * 3_000, "/" + "b" * 3_000, "?q=" + "a" * 70_000, "#/" + "c" * 3_000])
-async def test_a_page_with_a_very_long_address_is_a_page_all_the_same(db, keeper, tail):
+async def test_a_page_with_a_very_long_address_is_a_page_all_the_same(db, keeper, tail, ada):
     there, elsewhere = Tab("https://shop.test/find" + tail), Tab("https://shop.test/find" + tail + "x")
     place = keeper.place(there)
     assert (place.service.key, place.page.url_hash != keeper.place(elsewhere).page.url_hash) == ("shop.test", True)
     assert place.page.url.startswith("https://shop.test/")
     assert len(place.page.url) < 2_048
     report(db, keeper, *BOTH, tab=there)
-    assert (await keeper.advice(place, ADA)).hint is None
-    assert (await keeper.advice(keeper.place(elsewhere), ADA)).hint.url_changed
+    assert (await keeper.advice(place, ada)).hint is None
+    assert (await keeper.advice(keeper.place(elsewhere), ada)).hint.url_changed
 
 
 @pytest.mark.parametrize(
@@ -135,10 +150,10 @@ async def test_facts_stay_with_their_tab_and_service_and_wait_for_the_way_back(d
     assert set((await keeper.known(keeper.place(Tab()))).facts) == {"core.login_state", "core.page.type"}
 
 
-async def test_a_clock_set_back_makes_facts_old_and_never_younger_than_now(db, keeper, clock):
+async def test_a_clock_set_back_makes_facts_old_and_never_younger_than_now(db, keeper, clock, ada):
     report(db, keeper, *BOTH)
     clock.now -= FRESH_MS + 1
-    told = (await keeper.advice(keeper.place(Tab()), ADA)).hint
+    told = (await keeper.advice(keeper.place(Tab()), ada)).hint
     assert (told.keys, told.oldest_ago_ms) == (("core.login_state", "core.page.type"), 0)
     (new,) = report(db, keeper, Claim("core.login_state", "logged_out"), call="c2")
     assert (new.state, new.superseded) == ("fresh", True)

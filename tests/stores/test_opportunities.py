@@ -7,6 +7,7 @@ from threading import Barrier
 import pytest
 
 from nova_mcp.browser.elements import normalize_selector
+from nova_mcp.connections import AgentConnections
 from nova_mcp.knowledge import store as knowledge_store
 from nova_mcp.knowledge.model import Action, Content, Fingerprint, Playbook, ScopeName, Signal
 from nova_mcp.knowledge.store import Birth
@@ -59,6 +60,21 @@ def test_a_question_outlives_the_server_that_asked_it(db, prompter):
     said = [told(db, other.asking("me", ORIGIN, ())).prompt for _ in range(6)]
     assert [one and one.status for one in said] == [None, None, None, None, "warned", None]
     assert said[4].opportunity.opportunity_id == prompt.opportunity.opportunity_id
+
+
+def test_another_connection_that_meets_it_is_asked_as_well_once(db, prompter):
+    connections = AgentConnections(Clock())
+    here, there = (connections.of(("me", "a"), session) for session in ("here", "there"))
+
+    def met_on(connection, *moments):
+        asking = told(db, prompter.asking("me", ORIGIN, moments, connection))
+        asking.delivered()
+        return asking.prompt and asking.prompt.status
+
+    assert [met_on(here, BANNER), met_on(here, BANNER)] == ["prompted", None]
+    assert [met_on(there), met_on(there, BANNER), met_on(there, BANNER)] == [None, "prompted", None]
+    assert [met_on(there) for _ in range(5)] == [None, None, None, "warned", None]
+    assert [met_on(connections.of(("me", "a"), "late"), BANNER) for _ in range(2)] == ["warned", None]
 
 
 def test_nothing_is_read_where_nothing_is_open(db, prompter):

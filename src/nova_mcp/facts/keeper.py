@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -11,6 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from nova_mcp.clock import Clock
+from nova_mcp.connections import AgentConnection
 from nova_mcp.facts import store
 from nova_mcp.facts.capabilities import compile_capabilities
 from nova_mcp.facts.model import Certainty, ClaimResult, Fact, Observation, Page, Scope, Service
@@ -26,7 +26,7 @@ from nova_mcp.urls import normalize_url, page_origin, redact_query, route_key, u
 
 log = logging.getLogger(__name__)
 
-TOLD_KEPT: Final = 2_000
+NO_WORDS: Final[tuple[object, ...]] = ()
 HISTORY_KEPT: Final = 20
 MAX_ROUTE_CHARS: Final = 500
 MAX_ADDRESS_CHARS: Final = 32_768
@@ -99,7 +99,7 @@ class Advice:
     """Whether a caller should report what the page shows, with all that is known there.
 
     `unchanged` where the same hint was given before, `visiting` where any was since the tab came to this service;
-    `asked` and `words` are who was told what.
+    `connection`, `asked` and `words` are which connection was told what about which target.
     """
 
     place: Place
@@ -107,7 +107,8 @@ class Advice:
     facts: Mapping[str, Fact]
     unchanged: bool
     visiting: bool
-    asked: tuple[str, str, str]
+    asked: tuple[str, str]
+    connection: AgentConnection
     words: tuple[object, ...]
     now_ms: int
 
@@ -140,7 +141,6 @@ class FactKeeper:
         self._hides = hides
         self._keep_raw_urls = keep_raw_urls
         self._multi_tenant = multi_tenant
-        self._told: OrderedDict[tuple[str, str, str], tuple[object, ...]] = OrderedDict()
 
     # -- where
 
@@ -214,26 +214,25 @@ class FactKeeper:
         now = self._clock.now_ms()
         return {key: (one, fit(one, place.page.url_hash, now)) for key, one in facts.items()}
 
-    async def advice(self, place: Place, owner: tuple[str, str]) -> Advice:
-        """Whether that caller should report what the page shows, and what is known so far."""
+    async def advice(self, place: Place, connection: AgentConnection) -> Advice:
+        """Whether that connection should report what the page shows, and what is known so far."""
         binding, facts = await self._db.read(store.scope_of, place.scope.binding_id)
         now = self._clock.now_ms()
         reported_at = None if binding is None else binding.agent_url_hash
         needed = hint(place.service.kind, facts, reported_at, place.page.url_hash, now)
         why = () if needed is None else (needed.keys, needed.first_visit, needed.url_changed)
-        asked, words = (*owner, place.scope.target_id), (place.service.key, place.page.url_hash, *why)
-        last = self._told.get(asked)
+        asked, words = ("facts", place.scope.target_id), (place.service.key, place.page.url_hash, *why)
+        last = connection.delivered(asked, NO_WORDS)
         unchanged = needed is not None and last == words
-        visiting = last is not None and last[0] == place.service.key
-        return Advice(place, needed, facts, unchanged, visiting, asked, words, now)
+        visiting = last[:1] == (place.service.key,)
+        return Advice(place, needed, facts, unchanged, visiting, asked, connection, words, now)
 
     def told(self, advice: Advice) -> None:
-        """The caller gets this answer: the same hint need not bring the facts again."""
-        self._told.pop(advice.asked, None)
-        if advice.hint is not None:
-            self._told[advice.asked] = advice.words
-        while len(self._told) > TOLD_KEPT:
-            self._told.popitem(last=False)
+        """The connection gets this answer: the same hint need not bring the facts again."""
+        if advice.hint is None:
+            advice.connection.forget(advice.asked)
+        else:
+            advice.connection.deliver(advice.asked, advice.words)
 
     # -- policies
 

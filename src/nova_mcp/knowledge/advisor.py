@@ -1,4 +1,4 @@
-"""Remembers what each caller did and was told, so that advice comes once, and writes down how far sites have moved."""
+"""Decides what is news about a site to each connection, and writes down how far sites have moved."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from nova_mcp.browser.elements import normalize_selector
 from nova_mcp.browser.knowledge_look import SignalsSeen, WantedSignals
 from nova_mcp.clock import Clock
+from nova_mcp.connections import AgentConnection
 from nova_mcp.knowledge import store
 from nova_mcp.knowledge.advice import (
     Advice,
@@ -64,7 +65,7 @@ def _put(held: "OrderedDict[K, V]", key: K, value: V) -> None:
 class Here:
     """Whose look at which page."""
 
-    owner: tuple[str, str]
+    connection: AgentConnection
     scope: ScopeName
     target_id: str
     page_epoch: int
@@ -94,7 +95,7 @@ class Looking:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What is news to a caller, and what it has been told with it."""
+    """What is news to a connection, and what it has been told with it."""
 
     noted: tuple[Noted, ...] = ()
     advice: tuple[Advice, ...] = ()
@@ -111,16 +112,25 @@ def _told_of(one: Shelved) -> bool:
     return one.slot == "current" and one.kept.level >= SHADOW and not one.kept.deprecated
 
 
+def _topic(scope: ScopeName) -> tuple[str, ScopeName]:
+    return "knowledge", scope
+
+
+def _told_already(here: Here) -> Told:
+    return here.connection.delivered(_topic(here.scope), NOTHING_TOLD)
+
+
 class Advisor:
     """One per server; what it remembers are hints, and the store decides."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told: OrderedDict[_Whose, Told] = OrderedDict()
         self._used: OrderedDict[_Whose, UsedAction] = OrderedDict()
         self._visits: OrderedDict[str, tuple[int, ScopeName, int]] = OrderedDict()
         self._sighted: OrderedDict[int, int] = OrderedDict()
-        self._longest: OrderedDict[_Whose, tuple[KnownScope, Told, tuple[UsedAction | None, tuple[Shelved, ...]], Said]]
+        self._longest: OrderedDict[
+            tuple[int, ScopeName], tuple[KnownScope, Told, tuple[UsedAction | None, tuple[Shelved, ...]], Said]
+        ]
         self._longest = OrderedDict()
         self._doubtful: OrderedDict[ScopeName, tuple[KnownScope, int, tuple[tuple[Phenomenon, HealthWarning], ...]]]
         self._doubtful = OrderedDict()
@@ -148,7 +158,7 @@ class Advisor:
         return since
 
     def _action(self, here: Here, known: KnownScope) -> UsedAction | None:
-        used = self._used.get((here.owner, here.scope))
+        used = self._used.get((here.connection.owner, here.scope))
         if used is None:
             return None
         holders = (
@@ -191,8 +201,8 @@ class Advisor:
     def at_most(self, looking: Looking) -> Said:
         """What would be told if every entry held: nothing that is said later is longer."""
         here, used = looking.here, looking.used
-        told = self._told.get((here.owner, here.scope), NOTHING_TOLD)
-        held = self._longest.get((here.owner, here.scope))
+        told = _told_already(here)
+        held = self._longest.get((here.connection.serial, here.scope))
         if held is not None and held[0] is looking.known and held[1] is told and held[2] == (used, looking.entries):
             return held[3]
         signals = [one for entry in looking.phenomena for one in entry.content.fingerprint.signals]
@@ -200,12 +210,12 @@ class Advisor:
         found = present(looking.phenomena, Question(observed, Request(), looking.known.trust, looking.now_ms))
         reads = any(key.startswith("framework:") for key, _ in told.said)
         said = self._said(looking, found, Request(), () if reads else _ANY_FRAMEWORK)
-        _put(self._longest, (here.owner, here.scope), (looking.known, told, (used, looking.entries), said))
+        _put(self._longest, (here.connection.serial, here.scope), (looking.known, told, (used, looking.entries), said))
         return said
 
     def _said(self, looking: Looking, found: Present, request: Request, frameworks: Iterable[str]) -> Said:
         here, now = looking.here, looking.now_ms
-        told = self._told.get((here.owner, here.scope), NOTHING_TOLD)
+        told = _told_already(here)
         names, told = news(noted(found.entries, looking.proofs, now), told)
         advice, told = news(advise(here.scope, found.matches, looking.used), told)
         doubts, told = news(gravest(self._doubts(looking, request)), told)
@@ -227,8 +237,8 @@ class Advisor:
                 yield doubt
 
     def told(self, here: Here, told: Told) -> None:
-        """The caller gets this answer."""
-        _put(self._told, (here.owner, here.scope), told)
+        """The connection gets this answer."""
+        here.connection.deliver(_topic(here.scope), told)
 
     # -- evidence
 

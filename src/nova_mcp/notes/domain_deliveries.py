@@ -1,52 +1,56 @@
-"""What callers have heard of notes and answered for; forgotten with the process, and with each target that closes."""
+"""What connections have been told of notes, and what callers have answered for; forgotten with the process."""
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
+from nova_mcp.connections import AgentConnection
 from nova_mcp.notes.domain_model import Ack, DomainNote, Form, Heard, NoteId
 from nova_mcp.notes.domain_rules import after_telling, form_of
 from nova_mcp.observation.model import Owner
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-# Whoever drops out of these is told in full again, or has to answer again: safe, and rare.
-HEARD_KEPT: Final = 20_000
+# A caller whose answer drops out of these has to answer again: safe, and rare.
 ACKS_KEPT: Final = 2_000
 
 
 @dataclass(slots=True)
 class _Target:
-    """One target: interaction calls that were dispatched on it, who answered for what, who was warned of what."""
+    """One target: interaction calls that were dispatched on it, and who answered for what."""
 
     calls: int = 0
     acks: OrderedDict[tuple[Owner, NoteId], Ack] = field(default_factory=OrderedDict)
-    warned: OrderedDict[tuple[Owner, NoteId], Ack] = field(default_factory=OrderedDict)
+
+
+def _text(note: DomainNote) -> Hashable:
+    return "site note", note.note_id
+
+
+def _warning(target_id: str, note: DomainNote) -> Hashable:
+    return "site note warning", target_id, note.note_id
 
 
 class Deliveries:
-    """One per server. A caller is a principal and the agent it speaks for."""
+    """One per server. Texts belong to a connection; an answer belongs to a caller, a principal and its agent."""
 
     def __init__(self) -> None:
-        self._heard: OrderedDict[tuple[Owner, NoteId], Heard] = OrderedDict()
         self._targets: dict[str, _Target] = {}
 
     # -- texts
 
-    def form(self, owner: Owner, note: DomainNote) -> Form:
-        return form_of(self._heard.get((owner, note.note_id)), note.rev)
+    def form(self, connection: AgentConnection, note: DomainNote) -> Form:
+        return form_of(_heard(connection, note), note.rev)
 
-    def is_delivered(self, owner: Owner, note: DomainNote) -> bool:
-        """Whether that caller has the current text in full."""
-        heard = self._heard.get((owner, note.note_id))
+    def is_delivered(self, connection: AgentConnection, note: DomainNote) -> bool:
+        """Whether that connection has the current text in full."""
+        heard = _heard(connection, note)
         return heard is not None and heard.rev == note.rev
 
-    def sent(self, owner: Owner, note: DomainNote, form: Form) -> None:
+    def sent(self, connection: AgentConnection, note: DomainNote, form: Form) -> None:
         """An answer that holds the note has been made."""
-        now = after_telling(self._heard.pop((owner, note.note_id), None), note.rev, form)
+        now = after_telling(_heard(connection, note), note.rev, form)
         if now is not None:
-            _keep(self._heard, (owner, note.note_id), now, HEARD_KEPT)
+            connection.deliver(_text(note), now)
 
     # -- targets
 
@@ -58,21 +62,25 @@ class Deliveries:
         """An interaction call has reached that target's page."""
         self._target(target_id).calls += 1
 
-    def ack(self, owner: Owner, target_id: str, note: DomainNote) -> Ack | None:
+    def ack(self, connection: AgentConnection, target_id: str, note: DomainNote) -> Ack | None:
+        """What the caller answered for; it counts for a connection that was sent the text, not for a later one."""
         target = self._targets.get(target_id)
-        return None if target is None else target.acks.get((owner, note.note_id))
+        if target is None or not self.is_delivered(connection, note):
+            return None
+        return target.acks.get((connection.owner, note.note_id))
 
     def acknowledge(self, owner: Owner, target_id: str, note: DomainNote, now_ms: int) -> None:
         target = self._target(target_id)
-        _keep(target.acks, (owner, note.note_id), Ack(note.rev, now_ms, target.calls), ACKS_KEPT)
+        target.acks[owner, note.note_id] = Ack(note.rev, now_ms, target.calls)
+        target.acks.move_to_end((owner, note.note_id))
+        while len(target.acks) > ACKS_KEPT:
+            target.acks.popitem(last=False)
 
-    def last_warning(self, owner: Owner, target_id: str, note: DomainNote) -> Ack | None:
-        target = self._targets.get(target_id)
-        return None if target is None else target.warned.get((owner, note.note_id))
+    def last_warning(self, connection: AgentConnection, target_id: str, note: DomainNote) -> Ack | None:
+        return connection.delivered(_warning(target_id, note), None)
 
-    def warned(self, owner: Owner, target_id: str, note: DomainNote, now_ms: int) -> None:
-        target = self._target(target_id)
-        _keep(target.warned, (owner, note.note_id), Ack(note.rev, now_ms, target.calls), ACKS_KEPT)
+    def warned(self, connection: AgentConnection, target_id: str, note: DomainNote, now_ms: int) -> None:
+        connection.deliver(_warning(target_id, note), Ack(note.rev, now_ms, self.calls(target_id)))
 
     def closed(self, target_id: str) -> None:
         self._targets.pop(target_id, None)
@@ -81,8 +89,6 @@ class Deliveries:
         return self._targets.setdefault(target_id, _Target())
 
 
-def _keep(kept: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > most:
-        kept.popitem(last=False)
+def _heard(connection: AgentConnection, note: DomainNote) -> Heard | None:
+    nothing: Heard | None = None
+    return connection.delivered(_text(note), nothing)

@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from nova_mcp.clock import Ports
+from nova_mcp.connections import AgentConnection
 from nova_mcp.errors import NovaError
 from nova_mcp.hosts import normalize_host, site
 from nova_mcp.notes import domain_store as store
@@ -133,34 +134,36 @@ class DomainNotes:
     def level(self, note: DomainNote, host: str) -> Enforcement:
         return level_of(note, host, self.mode)
 
-    def blocking(self, notes: Sequence[DomainNote], owner: Owner, target_id: str, host: str) -> tuple[DomainNote, ...]:
-        """Which of these would stop that caller on that target now."""
+    def blocking(
+        self, notes: Sequence[DomainNote], connection: AgentConnection, target_id: str, host: str
+    ) -> tuple[DomainNote, ...]:
+        """Which of these would stop that connection on that target now."""
         return pending_notes(
             notes,
             "block",
-            lambda note: self.deliveries.ack(owner, target_id, note),
+            lambda note: self.deliveries.ack(connection, target_id, note),
             self._moment(host, target_id),
         )
 
-    async def due(self, owner: Owner, target_id: str, url: str) -> Due | None:
+    async def due(self, connection: AgentConnection, target_id: str, url: str) -> Due | None:
         """What has to be heard before an interaction; one indexed read."""
         place = None if self.mode == "off" else self.place(url)
         if place is None:
             return None
-        notes = await self._db.read(store.enforced, owner[0], place.host)
+        notes = await self._db.read(store.enforced, connection.owner[0], place.host)
         if not notes:
             return None
         moment = self._moment(place.host, target_id)
         warnings = pending_notes(
-            notes, "warn", lambda note: self.deliveries.last_warning(owner, target_id, note), moment
+            notes, "warn", lambda note: self.deliveries.last_warning(connection, target_id, note), moment
         )
         return Due(
-            owner,
+            connection,
             target_id,
             place.host,
             self.usual,
-            self.blocking(notes, owner, target_id, place.host),
-            tuple((note, self.deliveries.form(owner, note)) for note in warnings),
+            self.blocking(notes, connection, target_id, place.host),
+            tuple((note, self.deliveries.form(connection, note)) for note in warnings),
         )
 
     def _moment(self, host: str, target_id: str) -> Moment:
@@ -185,23 +188,23 @@ class DomainNotes:
 
     # -- what was told
 
-    def told(self, owner: Owner, forms: Sequence[tuple[DomainNote, Form]]) -> None:
+    def told(self, connection: AgentConnection, forms: Sequence[tuple[DomainNote, Form]]) -> None:
         """An answer with these notes is on its way; cut texts are not among them."""
         for note, form in forms:
-            self.deliveries.sent(owner, note, form)
+            self.deliveries.sent(connection, note, form)
 
-    def told_instructions(self, owner: Owner, quoted: QuotedNotes) -> None:
+    def told_instructions(self, connection: AgentConnection, quoted: QuotedNotes) -> None:
         """The same for notes that instructions have quoted."""
-        self.told(owner, [(one.note, "full") for one in (*quoted.enforced, *quoted.hints) if not one.truncated])
+        self.told(connection, [(one.note, "full") for one in (*quoted.enforced, *quoted.hints) if not one.truncated])
 
     def told_refusal(self, due: Due) -> None:
-        self.told(due.owner, [(note, "full") for note in due.blocking])
+        self.told(due.connection, [(note, "full") for note in due.blocking])
 
     def told_warning(self, due: Due) -> None:
         now = self._ports.clock.now_ms()
-        self.told(due.owner, due.warning)
+        self.told(due.connection, due.warning)
         for note, _ in due.warning:
-            self.deliveries.warned(due.owner, due.target_id, note, now)
+            self.deliveries.warned(due.connection, due.target_id, note, now)
 
     def delivering(self, notes: Sequence[DomainNote]) -> Also | None:
         """Writes down in the call's own transaction that these stood in its answer; None when that is known."""
@@ -221,15 +224,16 @@ class DomainNotes:
 
     # -- answering for them
 
-    async def acknowledging(self, owner: Owner, target_id: str, place: Place, key: str) -> Acknowledging:
+    async def acknowledging(self, connection: AgentConnection, target_id: str, place: Place, key: str) -> Acknowledging:
         """What answering for a key comes to, `*` for every delivered note that is due; `acknowledge` makes it so."""
+        owner = connection.owner
         enforced = await self._db.read(store.enforced, owner[0], place.host)
-        pending = self.blocking(enforced, owner, target_id, place.host)
+        pending = self.blocking(enforced, connection, target_id, place.host)
         if key == "*":
-            wanted = tuple(note for note in pending if self.deliveries.is_delivered(owner, note))
+            wanted = tuple(note for note in pending if self.deliveries.is_delivered(connection, note))
         else:
             wanted = await self.whole(owner[0], (place.host,), key)
-        undelivered = tuple(note for note in wanted if not self.deliveries.is_delivered(owner, note))
+        undelivered = tuple(note for note in wanted if not self.deliveries.is_delivered(connection, note))
         now = self._ports.clock.now_ms()
         answered = {note.note_id for note in wanted}
         return Acknowledging(

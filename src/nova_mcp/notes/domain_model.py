@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal, NewType
 
+from nova_mcp.connections import AgentConnection
 from nova_mcp.notes.model import Source
-from nova_mcp.observation.model import Owner
 
 NoteId = NewType("NoteId", str)
 Enforcement = Literal["none", "warn", "block"]
@@ -84,7 +84,7 @@ class Heard:
 class Due:
     """What a caller has to hear before it interacts with a page: what stops it, and what it is only warned of."""
 
-    owner: Owner
+    connection: AgentConnection
     target_id: str
     host: str
     usual: Repeat

@@ -17,7 +17,7 @@ def acknowledge_required(due: Due) -> Unacknowledged:
         stage="gate",
         fix=Fix(
             "nova.domain_note_ack",
-            {"domain": due.host, "key": "*", "targetId": due.target_id, "agentId": due.owner[1]},
+            {"domain": due.host, "key": "*", "targetId": due.target_id, "agentId": due.connection.owner[1]},
         ),
         details={"actionDispatched": False, "targetId": due.target_id, "domain": due.host, "notes": notes},
     )

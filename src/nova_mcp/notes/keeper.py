@@ -1,6 +1,5 @@
 """Keeps Browser Memory and Operator Notes: takes them down, finds them again, and says what a page brings to mind."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 from sqlalchemy import Connection, or_, select
 
 from nova_mcp.clock import Clock, Ids
+from nova_mcp.connections import AgentConnection
 from nova_mcp.errors import NotFound, NovaError, PolicyDenied, Precondition
 from nova_mcp.hosts import host_rule, site
 from nova_mcp.knowledge.categories import built_in_categories
@@ -31,13 +31,12 @@ from nova_mcp.notes.operator_store import Draft, Outcome, Stale, Stored
 from nova_mcp.notes.rules import Exclusions, content_fold, exclusion_reason, path_matches, rank_notes
 from nova_mcp.notes.sensitive import sensitive_sites
 from nova_mcp.observation.deciding import Deciding
-from nova_mcp.observation.model import Owner
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
 from nova_mcp.words import cut
 
 TOLD_MS: Final = 30 * 60 * 1000
-TOLD_KEPT: Final = 2_000
+NOTHING_HEARD: Final[tuple[int, frozenset[tuple[int, int]]]] = (0, frozenset())
 _PAGE: Final = 200
 
 
@@ -94,8 +93,6 @@ class NoteKeeper:
         self._tenants = frozenset(settings.multi_tenant_domains)
         # Put together when first asked: most servers remember nothing, and the lists take a while to read.
         self._rules: Exclusions | None = None
-        # What a caller was told of a host, and when last.
-        self._told: OrderedDict[tuple[str, str, str], tuple[int, frozenset[tuple[int, int]]]] = OrderedDict()
 
     # -- who and where
 
@@ -196,21 +193,17 @@ class NoteKeeper:
         items = tuple(_item(one, chars) for one in fitting[:limit])
         return SurfacedMemory(host, len(fitting), items, frozenset((one.memory_id, one.content_rev) for one in fitting))
 
-    def is_news(self, owner: Owner, found: SurfacedMemory) -> bool:
-        """Whether any of it is new to this caller, or half an hour old."""
-        return not found.mark <= self._heard(owner, found.host)
+    def is_news(self, connection: AgentConnection, found: SurfacedMemory) -> bool:
+        """Whether any of it is new to this connection, or half an hour old."""
+        return not found.mark <= self._heard(connection, found.host)
 
-    def told(self, owner: Owner, found: SurfacedMemory) -> None:
-        """The caller gets it with this answer."""
-        heard = self._heard(owner, found.host)
-        key = (*owner, found.host)
-        self._told.pop(key, None)
-        self._told[key] = self._clock.now_ms(), heard | found.mark
-        while len(self._told) > TOLD_KEPT:
-            self._told.popitem(last=False)
+    def told(self, connection: AgentConnection, found: SurfacedMemory) -> None:
+        """The connection gets it with this answer."""
+        heard = self._heard(connection, found.host)
+        connection.deliver(("browser memory", found.host), (self._clock.now_ms(), heard | found.mark))
 
-    def _heard(self, owner: Owner, host: str) -> frozenset[tuple[int, int]]:
-        at_ms, heard = self._told.get((*owner, host), (0, frozenset()))
+    def _heard(self, connection: AgentConnection, host: str) -> frozenset[tuple[int, int]]:
+        at_ms, heard = connection.delivered(("browser memory", host), NOTHING_HEARD)
         return heard if self._clock.now_ms() - at_ms < TOLD_MS else frozenset()
 
     # -- Operator Notes

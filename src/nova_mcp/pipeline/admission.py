@@ -1,11 +1,14 @@
 """Reads the facts that the gates judge: stop file, disk, policy, lease, connections, what was seen and used up."""
 
 import shutil
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
 
 from nova_mcp.browser.claims import Lease
 from nova_mcp.browser.targets import Tab
 from nova_mcp.clock import Clock
+from nova_mcp.connections import AgentConnection, AgentConnections
 from nova_mcp.observation.model import Caller, Owner
 from nova_mcp.pipeline.gates import GateFacts
 from nova_mcp.pipeline.session import (
@@ -17,10 +20,7 @@ from nova_mcp.pipeline.session import (
     charged,
     exhausted,
     pictured,
-    prepared,
-    reminded,
     session_at,
-    unprepared,
 )
 from nova_mcp.policy import NavigationPolicy
 from nova_mcp.settings import Settings
@@ -28,10 +28,14 @@ from nova_mcp.stop_file import stop_requested
 from nova_mcp.tools.spec import Params, ToolSpec
 
 DISK_REREAD_MS = 2_000
-CONNECTION_LIVES_MS = 30 * 60_000
 SESSIONS_KEPT = 1_000
 # What tells an agent how to work here, or which tools there are.
 PREPARING = frozenset({"get_instructions", "tools_bundle"})
+# Since when a connection has been reminded of instructions, or has loaded them: the beginning of its owner's session.
+REMINDED: Final = "instructions reminder"
+PREPARED: Final = "instructions"
+SHARED_ID: Final = "shared agent id"
+NEVER: Final = -1
 
 
 def _within_its_term(lease: Lease | None, now_ms: int) -> Lease | None:
@@ -59,12 +63,6 @@ def _covered(tab: Tab, params: Params) -> str | None:
     return tab.blockers.over(tab.page_epoch, None if known is None else known.node)
 
 
-@dataclass(slots=True)
-class _Connection:
-    seen_at_ms: float
-    told: bool = False
-
-
 class Admission:
     """The shell around the gates."""
 
@@ -73,24 +71,22 @@ class Admission:
         self._policy = policy
         self._clock = clock
         self._free: tuple[float, int | None] | None = None
-        self._connections: dict[str, dict[str, _Connection]] = {}
+        self.connections = AgentConnections(clock)
         self._sessions: dict[Owner, Session] = {}
         gates = settings.gates
         self._caps = Caps(
             gates.session_calls, gates.session_navigations, gates.session_minutes, gates.session_image_bytes
         )
 
-    def facts(
-        self, spec: ToolSpec, params: Params, caller: Caller, tab: Tab | None, connection: str | None
-    ) -> GateFacts:
+    def facts(self, spec: ToolSpec, params: Params, connection: AgentConnection, tab: Tab | None) -> GateFacts:
         url = getattr(params, "url", None) or getattr(params, "start_url", None)
         now_ms = self._clock.now_ms()
         if tab is not None:
             tab.lease = _within_its_term(tab.lease, now_ms)
-        session = self._session(caller.owner)
+        session = self._session(connection.owner)
         return GateFacts(
             effect=spec.effect,
-            owner=caller.owner,
+            owner=connection.owner,
             now_ms=now_ms,
             stopped=stop_requested(self._settings.stop_file),
             free_mb=self._free_mb(),
@@ -98,23 +94,40 @@ class Admission:
             url=url if isinstance(url, str) else None,
             policy=self._policy,
             lease=tab.lease if tab is not None else None,
-            unprepared=unprepared(session, again=self._settings.gates.bootstrap == "block"),
-            agent_id_shared=self._shared(caller, connection, told="setup.shared_agent_id" in spec.gates),
+            unprepared=self._unprepared(connection, session),
+            agent_id_shared="setup.shared_agent_id" in spec.gates and self._shares_id(connection),
             unseen_document=tab is not None and tab.url != "about:blank" and tab.perceived_epoch != tab.page_epoch,
             covered_by=None if tab is None or "safety.overlay_detected" not in spec.gates else _covered(tab, params),
             target_id=tab.target_id if tab is not None else None,
             exhausted=exhausted(session, _demand(spec, params), self._caps, self._now()),
         )
 
-    def entered(self, spec: ToolSpec, params: Params, caller: Caller) -> None:
+    def entered(self, spec: ToolSpec, params: Params, connection: AgentConnection) -> None:
         """The gates have let a call in; it counts from here on, whatever comes of it."""
-        session = charged(self._session(caller.owner), _demand(spec, params))
-        self._sessions[caller.owner] = prepared(session) if spec.name in PREPARING else session
+        session = self._sessions[connection.owner] = charged(self._session(connection.owner), _demand(spec, params))
+        if spec.name in PREPARING:
+            connection.deliver(PREPARED, session.began_at_ms)
 
-    def answered(self, spec: ToolSpec, caller: Caller) -> None:
-        """What the gates had to say goes out with the answer; a call that broke off has told nobody."""
-        if "setup.bootstrap" in spec.gates:
-            self._sessions[caller.owner] = reminded(self._session(caller.owner))
+    def answered(self, gates: Iterable[str], connection: AgentConnection) -> None:
+        """What these gates had to say goes out with the answer; a call that broke off has delivered nothing."""
+        for gate_id in gates:
+            if gate_id == "setup.bootstrap":
+                connection.deliver(REMINDED, self._session(connection.owner).began_at_ms)
+            elif gate_id == "setup.shared_agent_id":
+                connection.deliver(SHARED_ID)
+
+    def _unprepared(self, connection: AgentConnection, session: Session) -> bool:
+        """Whether the connection is to hear that it lacks instructions: once, or every time where that stops it."""
+        if connection.delivered(PREPARED, NEVER) == session.began_at_ms:
+            return False
+        again = self._settings.gates.bootstrap == "block"
+        return again or connection.delivered(REMINDED, NEVER) != session.began_at_ms
+
+    def _shares_id(self, connection: AgentConnection) -> bool:
+        """Whether the connection is to hear that another one acts under the default agent id as well."""
+        if connection.owner[1] != "default" or connection.delivered(SHARED_ID, otherwise=False):
+            return False
+        return self.connections.shares_owner(connection)
 
     def pictured(self, caller: Caller, image_bytes: int) -> None:
         if image_bytes:
@@ -142,21 +155,3 @@ class Admission:
                 free = None
             self._free = (now, free)
         return self._free[1]
-
-    def _shared(self, caller: Caller, connection: str | None, *, told: bool) -> bool:
-        """True once for every connection that shares the default agent id with another live one.
-
-        Every call shows that its connection lives; the word is not spent on a tool that would not pass it on.
-        """
-        if connection is None or caller.agent_id != "default":
-            return False
-        now = self._clock.monotonic_ms()
-        seen = self._connections.setdefault(caller.principal, {})
-        mine = seen.setdefault(connection, _Connection(now))
-        mine.seen_at_ms = now
-        for other in [name for name, one in seen.items() if now - one.seen_at_ms > CONNECTION_LIVES_MS]:
-            del seen[other]
-        if len(seen) < 2 or mine.told or not told:
-            return False
-        mine.told = True
-        return True

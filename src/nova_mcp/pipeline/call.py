@@ -126,11 +126,14 @@ class Pipeline:
 
     def _open(self, request: CallRequest) -> Envelope:
         ports = self._parts.ports
+        caller = Caller(request.principal, whose(request), self._parts.server_id)
+        connections = self._parts.admission.connections
         return Envelope(
             call_id=ports.ids.call_id(),
-            caller=Caller(request.principal, whose(request), self._parts.server_id),
+            caller=caller,
             tool_name=canonical_name(request.tool),
             arguments=request.arguments,
+            connection=connections.of(caller.owner, request.connection, request.client),
             started_at_ms=ports.clock.now_ms(),
             started_mono_ms=ports.clock.monotonic_ms(),
             open_names=self._open_names,
@@ -161,8 +164,8 @@ class Pipeline:
         await self._resolve(spec, params, request, envelope)
         await self._weigh(spec, params, envelope)
         early = [gate for gate in spec.gates if gate not in LATE_GATES]
-        notices = self._words(envelope) + self._admit(spec, params, request, envelope, early)
-        self._parts.admission.entered(spec, params, envelope.caller)
+        notices = self._words(envelope) + self._admit(spec, params, envelope, early)
+        self._parts.admission.entered(spec, params, envelope.connection)
         attempt = attempt_of(spec, params, envelope.caller, envelope.evidence.tab)
         self._loops.check(attempt)
         budget_ms = spec.deadline_ms(params) + GRACE_MS
@@ -178,13 +181,13 @@ class Pipeline:
             ):
                 await self._sites.weigh(spec, envelope, self._parts.ports.clock.monotonic_ms())
                 late = [gate for gate in spec.gates if gate in TAB_GATES]
-                notices += self._admit(spec, params, request, envelope, late)
+                notices += self._admit(spec, params, envelope, late)
                 self._sites.admitted(envelope)
                 envelope.shadow_gate = shadow_gate(notices)
                 context = self._context(request, envelope, tokens_of(notices))
                 try:
                     ended = Done(await self._ran(spec, context, params, attempt), notices)
-                    self._parts.admission.answered(spec, envelope.caller)
+                    self._parts.admission.answered((one.gate_id for one in notices), envelope.connection)
                 finally:
                     self._sites.ran(spec, envelope)
                 self._note_look(envelope)
@@ -241,14 +244,13 @@ class Pipeline:
         self,
         spec: ToolSpec,
         params: Params,
-        request: CallRequest,
         envelope: Envelope,
         gates: Collection[GateId],
     ) -> tuple[Notice, ...]:
         parts, tab = self._parts, envelope.evidence.tab
         envelope.began_on = None if tab is None else tab.url
         envelope.before = page_state(tab, keep_raw_urls=parts.settings.keep_raw_urls, redactor=parts.secrets.redactor)
-        facts = parts.admission.facts(spec, params, envelope.caller, tab, request.connection)
+        facts = parts.admission.facts(spec, params, envelope.connection, tab)
         if tab is not None:
             facts = replace(facts, lease=parts.browser.claims.lease_on(tab), lacking=envelope.lacking)
         if NOTE_GATE in gates:
@@ -258,6 +260,8 @@ class Pipeline:
                 envelope.gate_id = gate_id
                 if gate_id == NOTE_GATE:
                     self._sites.refused(envelope)
+                elif gate_id == "setup.shared_agent_id":
+                    parts.admission.answered((gate_id,), envelope.connection)
                 raise error
             case Admitted(notices):
                 if tab is not None:
@@ -273,6 +277,7 @@ class Pipeline:
                 call_id=envelope.call_id,
                 tool_name=envelope.tool_name,
                 caller=envelope.caller,
+                connection=envelope.connection,
                 progress=request.progress,
                 intent=partial(self._intent, envelope),
                 session_id=request.session_id,
@@ -369,7 +374,7 @@ class Pipeline:
         if not envelope.is_step:
             answer = with_site_warning(answer, envelope.warned)
         answer = with_lessons(answer, lesson, envelope.evidence.learned, parts.settings.tool_names)
-        answer = with_hints(answer, envelope.evidence.signals.hints, parts.settings.tool_names)
+        answer = with_hints(answer, envelope.evidence.signals.hints, parts.settings.tool_names, envelope.connection)
         parts.browser.claims.told(envelope.caller.owner, envelope.words)
         return redacted_answer(answer, parts.secrets.redactor)
 

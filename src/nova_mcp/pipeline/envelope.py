@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from nova_mcp.browser.claims import Reclaimed
 from nova_mcp.browser.elements import normalize_selector, selector_hash
 from nova_mcp.browser.targets import Tab
+from nova_mcp.connections import AgentConnection
 from nova_mcp.facts.policies import Lacking
 from nova_mcp.notes.domain_model import Due
 from nova_mcp.observation.model import (
@@ -35,6 +36,7 @@ class Envelope:
     caller: Caller
     tool_name: str
     arguments: Mapping[str, Json]
+    connection: AgentConnection
     started_at_ms: int
     started_mono_ms: float
     evidence: Evidence = field(default_factory=Evidence)

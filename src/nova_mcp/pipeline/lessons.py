@@ -79,6 +79,8 @@ class Lessons:
 
     def taught(self, envelope: Envelope, lesson: Lesson) -> None:
         """The call is on record: what it showed may be spoken of."""
+        for asking in lesson.asking:
+            asking.delivered()
         if lesson.used is not None:
             self._learning.advisor.used(envelope.caller.owner, *lesson.used, envelope.tool_name)
 
@@ -90,7 +92,7 @@ class Lessons:
             return None if self._still_open(envelope, origin) else prompter.leaving(principal, origin)
         if tab.scripted_epoch == tab.page_epoch:
             return None
-        return prompter.asking(principal, origin, self._moments(envelope, ending, tab, origin))
+        return prompter.asking(principal, origin, self._moments(envelope, ending, tab, origin), envelope.connection)
 
     def _still_open(self, envelope: Envelope, origin: str) -> bool:
         site = scope_of(origin)

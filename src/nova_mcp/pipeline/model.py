@@ -29,6 +29,8 @@ class CallRequest:
     arguments: Mapping[str, Json]
     principal: str
     connection: str | None = None
+    # The client's name, where requests belong to no session and nothing else tells one connection from another.
+    client: str | None = None
     progress: Progress = silent
     session_id: str | None = None
     # Set when a limit outside the pipeline already decided against the call; it is recorded all the same.

@@ -1,4 +1,4 @@
-"""One owner's session: what it may use up, what of it is gone, and whether it began with the instructions; pure.
+"""One owner's session: what it may use up and what of it is gone; pure.
 
 A session is an owner's calls without a gap of more than half an hour. Refused calls belong to it as well: an agent that
 goes on asking does not earn a new session by being refused.
@@ -31,9 +31,6 @@ class Session:
     calls: int = 0
     navigations: int = 0
     image_bytes: int = 0
-    # Has loaded instructions or a bundle of tools; has been told that it did not.
-    prepared: bool = False
-    reminded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +84,3 @@ def charged(session: Session, demand: Demand) -> Session:
 def pictured(session: Session, image_bytes: int) -> Session:
     """The session after pictures were made."""
     return replace(session, image_bytes=session.image_bytes + image_bytes)
-
-
-def unprepared(session: Session, *, again: bool) -> bool:
-    """Whether the owner is to hear that it works without instructions: once, or every time where it is held up."""
-    return not session.prepared and (again or not session.reminded)
-
-
-def reminded(session: Session) -> Session:
-    """The session after a call carried the word."""
-    return replace(session, reminded=True)
-
-
-def prepared(session: Session) -> Session:
-    """The session after instructions were asked for."""
-    return replace(session, prepared=True)

@@ -32,7 +32,7 @@ class SiteNotes:
             return
         envelope.evidence.noted_host, envelope.evidence.noted_at_ms = page_host(tab.site_url), now_ms
         try:
-            envelope.site = await self._notes.due(envelope.caller.owner, tab.target_id, tab.site_url)
+            envelope.site = await self._notes.due(envelope.connection, tab.target_id, tab.site_url)
         except StoreUnavailable:
             envelope.unreadable = frozenset({GATE})
 

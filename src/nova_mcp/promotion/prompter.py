@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from nova_mcp.browser.elements import normalize_selector
 from nova_mcp.clock import Clock
+from nova_mcp.connections import AgentConnection
 from nova_mcp.errors import NotFound
 from nova_mcp.knowledge import store as knowledge_store
 from nova_mcp.knowledge.model import CANDIDATE, SHADOW, Content, Phenomenon, ScopeName
@@ -56,6 +57,7 @@ class Asking:
     prompter: "Prompter"
     principal: str
     origin: str
+    connection: AgentConnection | None = None
     moments: tuple[Moment, ...] = ()
     left_site: bool = False
     prompt: Prompt | None = field(default=None)
@@ -71,13 +73,28 @@ class Asking:
             if fresh := {one.opportunity_id for one in seen} - {one.opportunity_id for one in held}:
                 entries = knowledge_store.entries(conn, site)
                 seen = [one for one in seen if one.opportunity_id not in fresh or not _covered(one, entries)]
-            asked = answered(held, seen, self.origin, now)
+            asked = answered(held, seen, self.origin, now, self._unheard(held))
             after, self.prompt = asked.opportunities, asked.prompt
         before = {one.opportunity_id: one for one in held}
         for one in after:
             if before.get(one.opportunity_id) != one:
                 store.save(conn, self.principal, one, now)
         self.prompter.note(self.principal, site, after)
+
+    def _unheard(self, held: Sequence[SemanticOpportunity]) -> frozenset[str]:
+        if (connection := self.connection) is None:
+            return frozenset()
+        names = (one.opportunity_id for one in held)
+        return frozenset(name for name in names if not connection.delivered(_topic(name), otherwise=False))
+
+    def delivered(self) -> None:
+        """The answer of the call goes out, with the prompt if there is one."""
+        if self.prompt is not None and self.connection is not None:
+            self.connection.deliver(_topic(self.prompt.opportunity.opportunity_id))
+
+
+def _topic(opportunity_id: str) -> tuple[str, str]:
+    return "semantic prompt", opportunity_id
 
 
 def _answered(one: SemanticOpportunity, entries: Sequence[Shelved]) -> bool:
@@ -167,11 +184,13 @@ class Prompter:
         _bound(self._clicks)
         return count
 
-    def asking(self, principal: str, origin: str, moments: Sequence[Moment]) -> Asking | None:
+    def asking(
+        self, principal: str, origin: str, moments: Sequence[Moment], connection: AgentConnection | None = None
+    ) -> Asking | None:
         """What an answered call does to the questions about a site; None when there are none."""
         if not moments and not self._pending.get((principal, site_of(origin)), True):
             return None
-        return Asking(self, principal, origin, tuple(moments))
+        return Asking(self, principal, origin, connection, tuple(moments))
 
     def leaving(self, principal: str, origin: str) -> Asking | None:
         """A principal leaves a site; None when nothing was asked there."""

@@ -1,6 +1,6 @@
 """Prompts for richer learning: what is noticed while acting, how often an agent is asked, and how that ends; pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -168,18 +168,27 @@ class Asked:
 
 
 def answered(
-    held: Sequence[SemanticOpportunity], seen: Iterable[SemanticOpportunity], origin: str, now_ms: int
+    held: Sequence[SemanticOpportunity],
+    seen: Iterable[SemanticOpportunity],
+    origin: str,
+    now_ms: int,
+    unheard: Collection[str] = (),
 ) -> Asked:
     """One call on an origin: what was asked goes another call without an answer, what is new or due is asked, singly.
 
-    What was closed stays closed, however often it is met again.
+    What was closed stays closed, however often it is met again. `unheard` are those that were asked on other
+    connections only: met on this one, they are asked there as well.
     """
     layers = (one for one in held if one.origin == origin and one.kind != "risky_repeat")
     asked: dict[SemanticKind, SemanticOpportunity] = {one.kind: one for one in layers}
     # A layer may be met from several sides, and looks different from each.
     met = {one.opportunity_id: one for one in (asked.get(one.kind, one) for one in seen)}
     after = {**met, **{one.opportunity_id: one for one in held}}
-    moved = [_passed(one, now_ms, met=name in met) for name, one in after.items() if one.origin == origin]
+    moved = [
+        _passed(one, now_ms, met=name in met, unheard=name in unheard)
+        for name, one in after.items()
+        if one.origin == origin
+    ]
     asking = [prompt for _, prompt in moved if prompt is not None]
     first = min(asking, key=_urgency, default=None)
     for one, prompt in moved:
@@ -193,8 +202,16 @@ def _urgency(prompt: Prompt) -> tuple[float, str]:
     return (-prompt.opportunity.confidence, prompt.opportunity.opportunity_id)
 
 
-def _passed(one: SemanticOpportunity, now_ms: int, *, met: bool) -> tuple[SemanticOpportunity, Prompt | None]:
+def _passed(
+    one: SemanticOpportunity, now_ms: int, *, met: bool, unheard: bool
+) -> tuple[SemanticOpportunity, Prompt | None]:
     match one.state:
+        case "prompted" if one.asked and met and unheard:
+            # This connection has ignored nothing yet.
+            afresh = replace(one, ignored=0)
+            return afresh, Prompt(afresh, "prompted")
+        case "warned" if met and unheard:
+            return one, Prompt(one, "warned")
         case "prompted" if not one.asked:
             asked = replace(one, asked=True)
             return (asked, Prompt(asked, "prompted")) if met else (one, None)

@@ -12,6 +12,7 @@ import anyio
 import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from nova_mcp.clock import Ports, system_ports
 from nova_mcp.dashboard.home import Home, Keys
@@ -23,7 +24,7 @@ from nova_mcp.server.lifetime import Ending, watch_signals
 from nova_mcp.server.limits import Limits
 from nova_mcp.server.logs import log_to_stderr
 from nova_mcp.server.manifest import Manifest, load_manifest
-from nova_mcp.server.mcp import Context, Peer, Wiring, build_server
+from nova_mcp.server.mcp import Context, Peer, Wiring, build_server, client_name
 from nova_mcp.server.origins import is_loopback, served_hosts
 from nova_mcp.server.pages import Pages
 from nova_mcp.server.slot import BackendFactory, BackendSlot, build_default
@@ -168,10 +169,14 @@ def _web_server(gate: Gate, settings: Settings) -> _WebServer:
 
 
 def http_peer(ctx: Context) -> Peer:
-    """The principal the gate found, and the session if the client's era has one."""
+    """The principal the gate found, and what tells the connection from others in the client's era."""
     if ctx.request is None:
         raise LookupError("a request over HTTP came without its head")
-    return Peer(ctx.request.scope[PRINCIPAL_KEY], ctx.request.headers.get("mcp-session-id"))
+    principal = ctx.request.scope[PRINCIPAL_KEY]
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        # No session there: a header that names one is the client's own idea.
+        return Peer(principal, client=client_name(ctx))
+    return Peer(principal, ctx.request.headers.get("mcp-session-id"))
 
 
 def endpoint_of(host: str, port: int) -> str:

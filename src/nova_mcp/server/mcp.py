@@ -32,6 +32,7 @@ from nova_mcp.tools.names import canonical_name, published_name
 log = logging.getLogger(__name__)
 
 SESSION_CHARS = 200
+CLIENT_CHARS = 120
 Context = ServerRequestContext[Any, Any]
 
 RESOURCE_NOT_FOUND = -32002
@@ -43,12 +44,20 @@ class Peer:
     """Who is on the other end of a request."""
 
     principal: str
+    # The session of a handshake client; the name of a client whose requests belong to no session.
     connection: str | None = None
+    client: str | None = None
 
 
 def local_peer(ctx: Context) -> Peer:
     """Standard input has one user: the one who started the process."""
     return Peer("local")
+
+
+def client_name(ctx: Context) -> str:
+    """What the client calls itself in this request; empty where it does not say."""
+    params = ctx.session.client_params
+    return "" if params is None else params.client_info.name[:CLIENT_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +142,7 @@ class _Face:
             arguments=params.arguments or {},
             principal=peer.principal,
             connection=peer.connection,
+            client=peer.client,
             progress=ctx.session.report_progress,
             session_id=_session_id(params),
         )

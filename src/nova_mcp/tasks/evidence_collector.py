@@ -99,7 +99,7 @@ class EvidenceCollector:
         here = [unit for unit in units if unit.locator_hash in observed]
         if scan is not None:
             record.signals.credits.extend(_credits(conn, runs, here, scan))
-        _hint(conn, call, runs, here)
+        _hint(call, runs, here)
 
     def mark_gaps(self, conn: Connection, record: CallRecord) -> None:
         """Best effort: what this transaction marks is kept in mind until the next one shows that it was committed.
@@ -226,16 +226,14 @@ def _credit(run: Run, unit_key: str | None, reason: str, left: Uncovered) -> Cre
     return Credit(run.instance_id, unit_key, reason == OK, reason, left.remaining, left.next_url)
 
 
-def _hint(conn: Connection, call: _Call, runs: list[Run], here: list[Unit]) -> None:
-    """A page that has to be covered was read in a way that covers nothing: said once to each agent of a run."""
+def _hint(call: _Call, runs: list[Run], here: list[Unit]) -> None:
+    """A page that has to be covered was read in a way that covers nothing; which connection hears of it comes later."""
     if not call.read or call.record.tool_name == SCAN or call.record.via not in HEARD:
         return
     for run in runs:
-        if not run.exhaustive or not run.counts_urls or run.hinted:
+        if not run.exhaustive or not run.counts_urls:
             continue
-        for unit in here:
-            if unit.instance_id == run.instance_id and unit.covered_by is None and unit.status != "excluded":
-                evidence_store.hinted(conn, run, call.ended_at_ms)
-                hint = ScanHint(run.instance_id, unit.unit_key, recommended_scan(run.task_kind))
-                call.record.signals.hints.append(hint)
-                return
+        bare = (one for one in here if one.instance_id == run.instance_id and one.covered_by is None)
+        if (unit := next((one for one in bare if one.status != "excluded"), None)) is not None:
+            hint = ScanHint(run.instance_id, unit.unit_key, recommended_scan(run.task_kind))
+            call.record.signals.hints.append(hint)

@@ -32,7 +32,6 @@ class Run:
     task_kind: str | None
     coverage_mode: str
     unit_kind: str
-    hinted: bool = False
     target_host: str | None = None
     last_activity_ms: int = 0
 
@@ -74,7 +73,6 @@ _RUNS = Prepared(
     select(
         task_instance_member.c.instance_id,
         task_instance_member.c.joined_at_ms,
-        task_instance_member.c.scan_hinted_at_ms,
         task_instance.c.task_kind,
         task_instance.c.coverage_mode,
         task_instance.c.unit_kind,
@@ -141,10 +139,7 @@ _RAISE = Prepared(
 def open_runs(conn: Connection, owner: Owner) -> list[Run]:
     """The runs that an agent's calls belong to; one indexed lookup, which for most agents finds nothing."""
     rows = _RUNS.run(conn, {"owner_principal": owner[0], "owner_agent": owner[1]}).fetchall()
-    return [
-        Run(row[0], owner, row[1] - BEFORE_JOINING_MS, row[3], row[4], row[5], row[2] is not None, row[6], row[7])
-        for row in rows
-    ]
+    return [Run(row[0], owner, row[1] - BEFORE_JOINING_MS, *row[2:7]) for row in rows]
 
 
 def _members(conn: Connection, instance_id: str) -> list[Run]:
@@ -153,7 +148,6 @@ def _members(conn: Connection, instance_id: str) -> list[Run]:
             task_instance_member.c.principal,
             task_instance_member.c.agent_id,
             task_instance_member.c.joined_at_ms,
-            task_instance_member.c.scan_hinted_at_ms,
             task_instance.c.task_kind,
             task_instance.c.coverage_mode,
             task_instance.c.unit_kind,
@@ -170,7 +164,6 @@ def _members(conn: Connection, instance_id: str) -> list[Run]:
             row.task_kind,
             row.coverage_mode,
             row.unit_kind,
-            row.scan_hinted_at_ms is not None,
         )
         for row in conn.execute(wanted)
     ]
@@ -363,16 +356,3 @@ def mark_gap(conn: Connection, owner: Owner, at_ms: int) -> None:
             .where(task_instance.c.instance_id.in_(open_ones), task_instance.c.status.in_(("pending", "active")))
             .values(ledger_gap=True)
         )
-
-
-def hinted(conn: Connection, run: Run, now_ms: int) -> None:
-    member = task_instance_member.c
-    conn.execute(
-        update(task_instance_member)
-        .where(
-            member.instance_id == run.instance_id,
-            member.principal == run.owner[0],
-            member.agent_id == run.owner[1],
-        )
-        .values(scan_hinted_at_ms=now_ms)
-    )

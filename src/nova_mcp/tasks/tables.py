@@ -118,7 +118,7 @@ task_instance_member = Table(
     Column("joined_at_ms", BigInteger, nullable=False),
     # Set with the end of the run, so that a member's open runs are found by one index.
     Column("ended_at_ms", BigInteger),
-    # A scan is recommended once.
+    # No longer written: whether a scan was recommended is remembered for each connection.
     Column("scan_hinted_at_ms", BigInteger),
     Index(None, "principal", "agent_id", "ended_at_ms"),
     sqlite_with_rowid=False,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nova_mcp.clock import Ports
+from nova_mcp.connections import AgentConnection
 from nova_mcp.observation.model import Caller, CallRecord, Flag, Json, Learned, Signals
 from nova_mcp.settings import Settings
 
@@ -115,6 +116,7 @@ class CallInfo:
     call_id: str
     tool_name: str
     caller: Caller
+    connection: AgentConnection
     progress: Progress
     intent: Callable[[str], CallRecord]
     session_id: str | None = None
@@ -176,6 +178,10 @@ class ToolContext:
     @property
     def caller(self) -> Caller:
         return self.call.caller
+
+    @property
+    def connection(self) -> AgentConnection:
+        return self.call.connection
 
     @property
     def tab(self) -> "Tab":

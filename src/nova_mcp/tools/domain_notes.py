@@ -187,8 +187,8 @@ async def domain_notes_list(ctx: ToolContext, p: DomainNotesListParams) -> Domai
         listed.append(ListedNote.of(note, place.host, note.value[:left]))
         left = max(0, left - note.chars)
     complete = [note for note, shown in zip(notes, listed, strict=True) if not shown.truncated]
-    owner = ctx.caller.owner
-    ctx.evidence.told.append(lambda: keeper.told(owner, [(note, "full") for note in complete]))
+    connection = ctx.connection
+    ctx.evidence.told.append(lambda: keeper.told(connection, [(note, "full") for note in complete]))
     if (also := keeper.delivering(notes)) is not None:
         ctx.evidence.also.append(also)
     return DomainNotesListResult(domain=place.host, notes=listed, count=len(listed))
@@ -245,7 +245,7 @@ async def domain_note_ack(ctx: ToolContext, p: DomainNoteAckParams) -> DomainNot
     here = keeper.place(tab.site_url)
     if here is None or here.host != place.host:
         raise refusals.host_mismatch(place.host, None if here is None else here.host, tab.target_id)
-    answer = await keeper.acknowledging(owner, tab.target_id, place, p.key)
+    answer = await keeper.acknowledging(ctx.connection, tab.target_id, place, p.key)
     if answer.undelivered:
         raise refusals.not_delivered(p.key, place.host)
     ctx.evidence.told.append(lambda: keeper.acknowledge(answer))

@@ -94,7 +94,7 @@ async def ok_hints(ctx: ToolContext, room: int) -> ToldHints:
     place = ctx.facts.place(ctx.tab)
     if place is None:
         return NOTHING_TO_SAY
-    advice = await ctx.facts.advice(place, ctx.caller.owner)
+    advice = await ctx.facts.advice(place, ctx.connection)
     if advice.hint is None:
         return ToldHints(advice=advice)
     facts, cut = ({}, False) if advice.unchanged else _facts_within(advice, FACTS_TOKENS)

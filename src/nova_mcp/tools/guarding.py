@@ -82,7 +82,7 @@ async def refuse_unheard(ctx: ToolContext, tab: Tab) -> None:
     evidence, keeper, now_ms = ctx.evidence, ctx.domain_notes, ctx.ports.clock.monotonic_ms()
     if (host := page_host(tab.site_url)) == evidence.noted_host and now_ms - evidence.noted_at_ms < HEARD_FOR_MS:
         return
-    due = await keeper.due(ctx.caller.owner, tab.target_id, tab.site_url)
+    due = await keeper.due(ctx.connection, tab.target_id, tab.site_url)
     if due is not None and due.blocking:
         evidence.told.append(partial(keeper.told_refusal, due))
         raise acknowledge_required(due)

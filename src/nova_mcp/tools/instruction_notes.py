@@ -88,11 +88,11 @@ async def stored_notes(ctx: ToolContext, host: str | None, keywords: Sequence[st
 
 def tell(ctx: ToolContext, notes: StoredNotes) -> None:
     """What stands in full in this answer has reached the caller."""
-    found, owner = notes.site, ctx.caller.owner
+    found, connection = notes.site, ctx.connection
     if found is None:
         return
     keeper = ctx.domain_notes
-    ctx.evidence.told.append(lambda: keeper.told_instructions(owner, found))
+    ctx.evidence.told.append(lambda: keeper.told_instructions(connection, found))
     also = keeper.delivering([one.note for one in (*found.enforced, *found.hints) if not one.truncated])
     if also is not None:
         ctx.evidence.also.append(also)

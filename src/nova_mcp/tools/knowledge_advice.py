@@ -128,7 +128,7 @@ async def knowledge_hints(ctx: ToolContext, room: int) -> KnowledgeHints:
     if scope is None:
         return KnowledgeHints()
     learning, tab = ctx.learning, ctx.tab
-    here = Here(ctx.caller.owner, scope, tab.target_id, tab.page_epoch, tab.url)
+    here = Here(ctx.connection, scope, tab.target_id, tab.page_epoch, tab.url)
     looking = learning.advisor.looking(here, await learning.knowledge.known(scope))
     looking = await learning.advisor.with_proofs(looking, lambda: learning.promotion.proofs(scope))
     longest = learning.advisor.at_most(looking)

@@ -56,7 +56,7 @@ class ToldMemory:
             return NOTHING_TO_MIND
         if self.line:
             # What found no room in the text is said again when there is some.
-            ctx.notes.told(ctx.caller.owner, self.found)
+            ctx.notes.told(ctx.connection, self.found)
         return self
 
 
@@ -84,12 +84,12 @@ def memory_part(found: SurfacedMemory) -> BrowserMemoryPart:
 
 
 async def memory_hints(ctx: ToolContext, room: int) -> ToldMemory:
-    """What this caller has not heard yet about the site its tab shows; `room` is what the text may take."""
+    """What this connection has not heard yet about the site its tab shows; `room` is what the text may take."""
     principal = ctx.caller.principal
     if not ctx.notes.remembers_for(principal) or (here := page_place(ctx.tab)) is None:
         return NOTHING_TO_MIND
     found = await ctx.notes.surfaced_memory(principal, *here, limit=MOST_ITEMS, chars=ITEM_CHARS)
-    if found is None or not ctx.notes.is_news(ctx.caller.owner, found):
+    if found is None or not ctx.notes.is_news(ctx.connection, found):
         return NOTHING_TO_MIND
     line = f"remembered ({found.count}): {' · '.join(map(_quoted, found.items))}"
     return ToldMemory(found, fit_tokens(line, room) if room >= LEAST_LINE else "")

@@ -113,7 +113,7 @@ class NoteHints:
         if self.same:
             return SameNotesPart(hash=self.hash, count=len(self.notes))
         ctx = self.ctx
-        ctx.evidence.told.append(partial(ctx.domain_notes.told, ctx.caller.owner, tuple(self.told)))
+        ctx.evidence.told.append(partial(ctx.domain_notes.told, ctx.connection, tuple(self.told)))
         if (also := ctx.domain_notes.delivering(self.shown)) is not None:
             ctx.evidence.also.append(also)
         return DomainNotesPart(host=self.place.host, hash=self.hash, notes=self.parts, omitted=self.omitted)
@@ -150,7 +150,7 @@ class NoteHints:
         """The line that tells a note, once its part is written; None when there is no room."""
         if note.key == PLAYBOOK_KEY:
             return self._named(note, room)
-        if self.ctx.domain_notes.deliveries.form(self.ctx.caller.owner, note) == "stub":
+        if self.ctx.domain_notes.deliveries.form(self.ctx.connection, note) == "stub":
             return self._stub(note, room)
         level = self._level(note)
         text = note.value if level != "none" else hint_text(note)
@@ -237,5 +237,5 @@ async def notes_available(ctx: ToolContext) -> NotesAvailablePart | None:
     if not notes:
         return None
     keys = list(dict.fromkeys(note.key for note in notes))[:MOST_KEYS]
-    blocking = keeper.blocking(notes, ctx.caller.owner, tab.target_id, place.host)
+    blocking = keeper.blocking(notes, ctx.connection, tab.target_id, place.host)
     return NotesAvailablePart(count=len(notes), keys=keys, blocking=len(blocking))
