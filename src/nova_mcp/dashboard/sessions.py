@@ -9,7 +9,7 @@ from typing import Final, Literal
 from nova_mcp.clock import Clock
 
 IDLE_MS: Final = 12 * 3_600_000
-# However much it is used: a cookie that got into other hands, such as another port's of this machine, is not good for ever.
+# However much it is used: a cookie that another port of this machine has seen must not be good for ever.
 LONGEST_MS: Final = 7 * 24 * 3_600_000
 KEPT: Final = 64
 NOTICES: Final = 8
