@@ -1,10 +1,12 @@
 """One frozen Settings model: flags over environment over `nova.toml`; the only reader of all three."""
 
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -270,6 +272,28 @@ def _merge(under: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def _has_password(store: object) -> bool:
+    return isinstance(store, str) and urlsplit(store).password is not None
+
+
+def _require_own(config: Path, status: os.stat_result, *, holds_password: bool) -> None:
+    """Refuse a file that another user could have written, or from which others could read a database's password.
+
+    What it says decides which hosts are open, which program is started as the browser and where evidence goes.
+    """
+    if os.name == "nt":
+        return
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid not in (os.getuid(), 0):
+        raise SettingsError(f"{config} belongs to another user (uid {status.st_uid}). Write one of your own.")
+    if mode & 0o022:
+        raise SettingsError(f"{config} can be changed by others (mode {mode:04o}). Run: chmod 600 '{config}'")
+    if holds_password and mode & 0o044:
+        raise SettingsError(
+            f"{config} can be read by others (mode {mode:04o}), and its store has a password. Run: chmod 600 '{config}'"
+        )
+
+
 def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Read the three sources; the data dir decides where the file is looked for."""
     given = _merge(_from_environment(os.environ if environ is None else environ), flags or {})
@@ -278,7 +302,10 @@ def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, 
     from_file: dict[str, Any] = {}
     if config.is_file():
         try:
-            from_file = tomllib.loads(config.read_text(encoding="utf-8"))
+            with config.open("rb") as file:
+                status = os.fstat(file.fileno())
+                from_file = tomllib.load(file)
+            _require_own(config, status, holds_password=_has_password(from_file.get("store")))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SettingsError(f"{config}: {error}") from error
         if "data_dir" in from_file:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.dashboard.app import build
-from nova_mcp.dashboard.sessions import IDLE_MS, KEPT, WRONG_PER_MINUTE, Sessions
+from nova_mcp.dashboard.sessions import IDLE_MS, KEPT, LONGEST_MS, WRONG_PER_MINUTE, Sessions
 from nova_mcp.dashboard.tickets import LIFE_MS, NoTicket, Ticket, check, issue
 
 INSIDE = ("/", "/calls", "/nowhere")
@@ -138,6 +138,15 @@ def test_a_ticket_is_good_for_its_minute_only(issued_ms: int, later_ms: int, non
         assert found == Ticket(nonce, issued_ms, issued_ms + LIFE_MS)
     else:
         assert found == NoTicket("expired")
+
+
+async def test_a_session_ends_after_a_week_however_much_it_is_used(desk: Stand):
+    sessions = Sessions(desk.clock)
+    cookie, began = sessions.open("local"), desk.clock.at_ms
+    while desk.clock.at_ms - began <= LONGEST_MS:
+        assert sessions.find(cookie) is not None
+        desk.clock.at_ms += IDLE_MS
+    assert sessions.find(cookie) is None
 
 
 async def test_a_session_ends_after_twelve_idle_hours_and_not_before(desk: Stand):

@@ -9,6 +9,8 @@ from typing import Final, Literal
 from nova_mcp.clock import Clock
 
 IDLE_MS: Final = 12 * 3_600_000
+# However much it is used: a cookie that another port of this machine has seen must not be good for ever.
+LONGEST_MS: Final = 7 * 24 * 3_600_000
 KEPT: Final = 64
 NOTICES: Final = 8
 WRONG_PER_MINUTE: Final = 20
@@ -32,6 +34,7 @@ class Session:
     principal: str
     csrf: str
     seen_ms: int
+    opened_ms: int
     notices: OrderedDict[str, Notice] = field(default_factory=OrderedDict)
 
     def tell(self, notice: Notice) -> str:
@@ -55,20 +58,21 @@ class Sessions:
     def open(self, principal: str) -> str:
         """A new session; returns the value of its cookie."""
         cookie = secrets.token_urlsafe(32)
-        self._open[_key(cookie)] = Session(principal, secrets.token_urlsafe(24), self._clock.now_ms())
+        now = self._clock.now_ms()
+        self._open[_key(cookie)] = Session(principal, secrets.token_urlsafe(24), now, now)
         while len(self._open) > KEPT:
             self._open.popitem(last=False)
         return cookie
 
     def find(self, cookie: str | None) -> Session | None:
-        """The session of a cookie, unless it lay idle for too long; looking at a page keeps it alive."""
+        """The session of a cookie, unless it lay idle or lasted for too long; looking at a page keeps it alive."""
         if not cookie:
             return None
         key, now = _key(cookie), self._clock.now_ms()
         session = self._open.get(key)
         if session is None:
             return None
-        if now - session.seen_ms > IDLE_MS:
+        if now - session.seen_ms > IDLE_MS or now - session.opened_ms > LONGEST_MS:
             del self._open[key]
             return None
         session.seen_ms = now
