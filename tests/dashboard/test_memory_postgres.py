@@ -44,7 +44,7 @@ def views(db: Database, run: str) -> dict[str, Any]:
         "sites by name": read(knowledge_page.sites, "wiki", "shop.test", NOW),
         "site": read(knowledge_page.site, SHOP, NOW, "standard"),
         "entry": read(entry_page.entry, SHOP, "newsletter", NOW, "standard"),
-        "preview": read(reviewing.preview, SHOP, "cart-drawer", NOW),
+        "preview": read(reviewing.preview, SHOP, "cart-drawer", NOW, "standard"),
         "waiting": waiting.waiting.entries,
         "questions": waiting.questions,
         "patterns": waiting.patterns,
