@@ -38,13 +38,13 @@ def postgres() -> Iterator[Database]:
 def views(db: Database, run: str) -> dict[str, Any]:
     """Every view, with nothing in it that depends on which store made up a number."""
     read = db.read_sync
-    waiting = read(review_page.review, "local", None, NOW)
+    waiting = read(review_page.review, "local", None, NOW, "standard")
     return {
         "sites": read(knowledge_page.sites, "", "", NOW),
         "sites by name": read(knowledge_page.sites, "wiki", "shop.test", NOW),
-        "site": read(knowledge_page.site, SHOP, NOW),
-        "entry": read(entry_page.entry, SHOP, "newsletter", NOW),
-        "preview": read(reviewing.preview, SHOP, "cart-drawer", NOW),
+        "site": read(knowledge_page.site, SHOP, NOW, "standard"),
+        "entry": read(entry_page.entry, SHOP, "newsletter", NOW, "standard"),
+        "preview": read(reviewing.preview, SHOP, "cart-drawer", NOW, "standard"),
         "waiting": waiting.waiting.entries,
         "questions": waiting.questions,
         "patterns": waiting.patterns,

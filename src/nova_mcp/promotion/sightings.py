@@ -97,7 +97,8 @@ def unseen_at(conn: Connection, scope: ScopeName, selector: str, route: Route) -
     """Asked before a control is used, so that its entries get to know what their controls look like."""
     known = store.by_ids(conn, store.holders(conn, scope, selector))
     found = [name for one in known for name in _waiting(one, route)]
-    raises = not known and track_store.is_due(conn, scope, selector)
+    acted_through = any(isinstance(one.kept, Phenomenon) for one in known)
+    raises = not acted_through and track_store.is_due(conn, scope, selector)
     hints = (one.kept for one in store.hints(conn, scope))
     lists = tuple(one for one in hints if isinstance(one, DomainHint) and one.kind == "result_item")
     return Unseen(
