@@ -115,9 +115,10 @@ def key_site() -> Iterator[KeySite]:
 
 def find_part(server: psutil.Process, part: Part) -> psutil.Process | None:
     """The driver that this server started, or the browser that its driver started; nothing while there is none."""
-    with suppress(psutil.Error, IndexError):
-        driver = next(child for child in server.children() if "run-driver" in child.cmdline())
-        return driver if part == "driver" else driver.children()[0]
+    with suppress(psutil.Error):
+        drivers = [child for child in server.children() if "run-driver" in child.cmdline()]
+        found = drivers if part == "driver" else [child for driver in drivers for child in driver.children()]
+        return next((child for child in found if child.status() != psutil.STATUS_ZOMBIE), None)
     return None
 
 
