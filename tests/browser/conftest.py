@@ -13,6 +13,7 @@ import anyio
 import pytest
 from playwright.async_api import Error
 
+from nova_mcp.browser.egress import Network, system_network
 from nova_mcp.browser.perception import Perception
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.target_journal import MemoryJournal
@@ -157,12 +158,19 @@ async def eventually(condition: Callable[[], bool]) -> None:
             await anyio.sleep(0.02)
 
 
+SYSTEM = system_network()
+
+
 def make_browser(
-    data_dir: Path, policy: NavigationPolicy | None = None, extra_args: tuple[str, ...] = (), **settings: object
+    data_dir: Path,
+    policy: NavigationPolicy | None = None,
+    extra_args: tuple[str, ...] = (),
+    network: Network | None = SYSTEM,
+    **settings: object,
 ) -> Browser:
     return Browser(
         BrowserSettings.model_validate(settings),
-        BrowserHome(data_dir, "server_test", extra_args),
+        BrowserHome(data_dir, "server_test", extra_args, network=network),
         MemoryJournal(),
         policy or NavigationPolicy(),
         system_ports(),

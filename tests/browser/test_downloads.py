@@ -202,7 +202,7 @@ def desk(tmp_path: Path) -> Downloads:
     downloads = Downloads(tmp_path)
     for ref in REFS:
         files = DownloadFiles(tmp_path, ref)
-        files.prepare()
+        files.prepare("tester")
         downloads._places[ref] = _Place(files, f"context {ref}", (0, 0))
     return downloads
 

@@ -22,8 +22,9 @@ CLOSED = NavigationPolicy(private_network="deny")
 
 @pytest.fixture(scope="module")
 async def own(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
-    """A browser for which every name below .test means this machine."""
-    browser = make_browser(tmp_path_factory.mktemp("edges"), extra_args=("--host-resolver-rules=MAP *.test 127.0.0.1",))
+    """A browser with its own way out, as one elsewhere has; every name below .test means this machine to it."""
+    names = ("--host-resolver-rules=MAP *.test 127.0.0.1",)
+    browser = make_browser(tmp_path_factory.mktemp("edges"), extra_args=names, network=None)
     yield browser
     await browser.aclose()
 

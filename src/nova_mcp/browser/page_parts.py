@@ -9,6 +9,7 @@ from playwright.async_api import Error, Page
 
 from nova_mcp.browser.channel import PageChannel
 from nova_mcp.browser.downloads import Downloads
+from nova_mcp.browser.egress import Egress
 from nova_mcp.browser.guard import NavigationGuard
 from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.page_closing import close_page
@@ -25,11 +26,13 @@ class PageParts:
     policy: NavigationPolicy
     lag: HostLag
     downloads: Downloads
+    egress: Egress | None = None
 
     async def equip(self, tab: Tab, page: Page) -> None:
         """Put a page behind an id: heard, guarded, and only then used."""
         channel = await PageChannel.open(page, self.bundle, self.lag)
-        guard = NavigationGuard(page, channel, self.policy, tab.note_denied)
+        egress = None if self.egress is None else self.egress.of(tab.sandbox_id)
+        guard = NavigationGuard(page, channel, self.policy, tab.note_denied, egress)
         tab.attach(page, channel, guard)
         await guard.attach()
 

@@ -29,6 +29,7 @@ from nova_mcp.browser.sandbox import (
     unknown_zone,
 )
 from nova_mcp.browser.sandbox_traits import PLAIN, Traits
+from nova_mcp.browser.switches import proxy_settings
 from nova_mcp.browser.target_journal import TargetJournal, TargetOpened
 from nova_mcp.clock import Ports
 from nova_mcp.observation.model import Owner
@@ -57,6 +58,10 @@ class SandboxParts:
     # Runs on each new context before it has a page.
     prepare: Callable[[BrowserContext], Awaitable[None]] = _unprepared
     service_workers: bool = True
+    # The port of the proxy through which a sandbox's pages go; without one they go the browser's own way.
+    proxy_port: Callable[[str], Awaitable[int]] | None = None
+    # Runs once a sandbox is gone for good.
+    dropped: Callable[[str], Awaitable[None]] | None = None
 
 
 class Sandboxes:
@@ -255,12 +260,14 @@ class Sandboxes:
         chromium = await self._launch()
         keeper = sandbox.keeper
         context = await self._restored(chromium, sandbox, keeper) if keeper is not None else None
-        context = context or await self._made(chromium, sandbox.traits)
+        context = context or await self._made(chromium, sandbox)
         context.on("close", lambda closed: self._forget(sandbox, closed))
         await self._parts.prepare(context)
         return context
 
-    async def _made(self, chromium: Chromium, traits: Traits, storage: StorageState | None = None) -> BrowserContext:
+    async def _made(self, chromium: Chromium, sandbox: Sandbox, storage: StorageState | None = None) -> BrowserContext:
+        traits, way_out = sandbox.traits, self._parts.proxy_port
+        proxy = None if way_out is None else proxy_settings(await way_out(sandbox.sandbox_id))
         width, height = traits.viewport or (self._parts.viewport.width, self._parts.viewport.height)
         return await chromium.new_context(
             viewport=ViewportSize(width=width, height=height),
@@ -270,13 +277,14 @@ class Sandboxes:
             accept_downloads=False,
             service_workers="allow" if self._parts.service_workers else "block",
             storage_state=storage,
+            proxy=proxy,
         )
 
     async def _restored(self, chromium: Chromium, sandbox: Sandbox, keeper: Keeper) -> BrowserContext | None:
         """A context with what was kept; nothing when the living browser does not take it."""
         keeper.context_gone()
         try:
-            return await self._made(chromium, sandbox.traits, keeper.storage)
+            return await self._made(chromium, sandbox, keeper.storage)
         except Error:
             if not chromium.is_connected():
                 raise
@@ -293,7 +301,7 @@ class Sandboxes:
                     # Several first pages may come at once, and the folder is made ready only once.
                     async with sandbox.making:
                         if sandbox.admitted is not context:
-                            await self._parts.downloads.admit(sandbox.sandbox_ref, page)
+                            await self._parts.downloads.admit(sandbox.sandbox_ref, sandbox.principal, page)
                             sandbox.admitted = context
                 if sandbox.keeper is not None:
                     await sandbox.keeper.opened(page)
@@ -317,6 +325,8 @@ class Sandboxes:
                     await context.close()
         if sandbox.keeper is not None:
             await sandbox.keeper.forget()
+        if self._parts.dropped is not None:
+            await self._parts.dropped(sandbox.sandbox_id)
         downloads = await self._parts.downloads.removed(sandbox.sandbox_ref)
         await self._journal.ended(sandbox.sandbox_id, "sandbox_deleted", self._ports.clock.now_ms())
         return Removed(sandbox.persistent, downloads)
