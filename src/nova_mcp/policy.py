@@ -41,6 +41,9 @@ class NavigationPolicy:
     own_ports: frozenset[int] = frozenset()
     # The machine's other addresses under which Nova itself can be reached.
     own_addresses: frozenset[str] = frozenset()
+    # Nova's data folder with what pages may show of it; resolved, like the roots. Without it only the roots count.
+    data_folder: str | None = None
+    shown_folders: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for pattern in (*self.allow_hosts, *self.deny_hosts):
@@ -186,10 +189,17 @@ def _judge_web(url: str, policy: NavigationPolicy) -> Verdict:
     return Allowed()
 
 
+def _is_internal(path: PurePosixPath, policy: NavigationPolicy) -> bool:
+    """Whether a file in Nova's data folder is none that this tab may show, whatever roots the operator gave."""
+    if policy.data_folder is None or not path.is_relative_to(policy.data_folder):
+        return False
+    return not any(path.is_relative_to(folder) for folder in policy.shown_folders)
+
+
 def judge_file_path(real_path: str, policy: NavigationPolicy) -> Allowed | Denied:
     """Whether a file may be opened; the shell resolves links first and passes the real path."""
     path = PurePosixPath(real_path)
-    if path.is_absolute() and ".." not in path.parts:
+    if path.is_absolute() and ".." not in path.parts and not _is_internal(path, policy):
         for root in policy.allow_file_roots:
             if path.is_relative_to(PurePosixPath(root)):
                 return Allowed()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -11,12 +12,19 @@ from network_kit import LOOPBACK, Page, Web, web
 from nova_mcp.pipeline.model import CallRequest
 
 pytestmark = pytest.mark.browser
+# The operator lets pages show files, Nova's own folder among them.
+SETTINGS = {"browser": {"allow_file_roots": [gettempdir()]}}
 
 
 @pytest.fixture(scope="module")
 def here() -> Iterator[Web]:
+    note = Page("a note", "text/plain", headers={"Content-Disposition": "attachment; filename=note.txt"})
     file = Page("the secret", "application/zip", headers={"Content-Disposition": "attachment; filename=secret.zip"})
-    pages = {"/secret.zip": file, "/form": Page("<!doctype html><title>form</title><input type=file id=f>")}
+    pages = {
+        "/note.txt": note,
+        "/secret.zip": file,
+        "/form": Page("<!doctype html><title>form</title><input type=file id=f>"),
+    }
     with web(lambda _: pages) as running:
         yield running
 
@@ -51,3 +59,18 @@ async def test_what_is_still_arriving_and_novas_own_notes_are_nobodys_to_hand_ov
         assert path.exists()
         refused = await upload(server, here, "owner", str(path))
         assert refused["reasonCode"] == "upload.not_found", path
+
+
+async def test_another_principals_download_can_not_be_opened_as_a_page(server: Server, here: Web) -> None:
+    async def go(principal: str, url: str) -> dict[str, Any]:
+        return (await server.nova.call(CallRequest("nova.navigate", {"url": url}, principal, None))).structured
+
+    (file,) = (await go("owner", here.url(LOOPBACK, "/note.txt")))["downloads"]
+    url = Path(file["path"]).as_uri()
+    assert (await go("owner", url))["status"] == "ok"
+    await go("stranger", here.url(LOOPBACK, "/form"))
+    refused = await go("stranger", url)
+    missing = await go("stranger", url.replace("note.txt", "other.txt"))
+    assert refused["reasonCode"] == missing["reasonCode"] == "policy.file_denied"
+    assert refused["message"] == missing["message"]
+    assert (await go("owner", (server.data_dir / "secrets.toml").as_uri()))["reasonCode"] == "policy.file_denied"

@@ -120,3 +120,12 @@ async def test_pictures_and_frames_are_filtered_only_when_asked_for(tmp_path: Pa
         await server.targets.close_tab(tab)
         for sandbox in server.sandboxes:
             await server.sandboxes.delete(sandbox)
+
+
+def test_behind_the_machines_own_proxy_there_is_none_of_novas_and_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert make_browser(tmp_path).egress is not None
+    monkeypatch.setenv("https_proxy", "http://proxy.test:3128")
+    assert make_browser(tmp_path).egress is None
+    assert "addresses are judged for documents only" in caplog.text

@@ -100,6 +100,8 @@ class NavigationGuard:
         egress: EgressProxy | None = None,
     ) -> None:
         self.policy = policy
+        # The page that opened this one; as long as this one is empty, what it asks for is the other's doing.
+        self.opener_url = BLANK
         # Without one, in a browser elsewhere, addresses are judged after the connection, for documents alone.
         self._egress = egress
         self.denied: Denied | None = None
@@ -171,7 +173,8 @@ class NavigationGuard:
                     self.hops_taken = [*self.hops_taken[-MAX_HOPS:], url.partition("#")[0]]
                     self._channel.departing = True
                     if self._egress is not None:
-                        self._egress.expect(id(self), url, self._page.url)
+                        stands_at = self._page.url or BLANK
+                        self._egress.expect(id(self), url, self.opener_url if stands_at == BLANK else stands_at)
                     self._expect_address(url)
                 await self._channel.cdp.send("Fetch.continueRequest", request)
                 return
@@ -226,7 +229,11 @@ class NavigationGuard:
         if self._egress is None or net_error not in _PROXY_ERRORS:
             return net_error
         if (refusal := self._refusal()) is not None:
-            await self._refuse(refusal)
+            if self.denied is None:
+                self._note(refusal)
+            # The browser's error page is still to come; emptying the tab before it would do so twice.
+            await self.error_page_cleared()
+            self._release()
         elif self.hops_taken:
             return self._egress.net_error(self.hops_taken[-1]) or net_error
         return net_error

@@ -19,7 +19,7 @@ from playwright.async_api import Error, Playwright, async_playwright
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claims import is_live
 from nova_mcp.browser.discovery import Found, find_browser, has_display, this_machine
-from nova_mcp.browser.download_files import clear_partial
+from nova_mcp.browser.download_files import UPLOADS, DownloadFiles, clear_partial
 from nova_mcp.browser.download_rules import DownloadLimits
 from nova_mcp.browser.downloads import Downloads
 from nova_mcp.browser.egress import Egress, EgressRules, Network, system_network, system_proxy
@@ -110,7 +110,7 @@ class Browser:
         self.sandboxes = Sandboxes(self.start, journal, ports, self._sandbox_parts())
         self.staging = UploadStaging(home.data_dir, home.server_id, ports.ids.token)
         self.claims = claims or ClaimBook(ports)
-        parts = PageParts(load_bundle(), policy, self.lag, self.downloads, self.egress)
+        parts = PageParts(load_bundle(), policy, self.lag, self.downloads, self.egress, self._files_of)
         self.targets = Targets(self.sandboxes, journal, ports, parts, self.claims)
         self._starting = anyio.Lock()
         self._playwright: Playwright | None = None
@@ -137,6 +137,10 @@ class Browser:
             return [tab.url for tab in self.targets if tab.sandbox_id == sandbox_id]
 
         return (await egress.proxy(sandbox_id, open_urls)).port
+
+    def _files_of(self, sandbox_id: str) -> tuple[Path, tuple[Path, ...]]:
+        data, ref = self._home.data_dir, self.sandboxes.by_id(sandbox_id).sandbox_ref
+        return data, (DownloadFiles(data, ref).folder, data / UPLOADS)
 
     def _sandbox_parts(self) -> SandboxParts:
         settings, home, egress = self._settings, self._home, self.egress
