@@ -71,20 +71,22 @@ class Egress:
     def __init__(self, rules: EgressRules, network: Network) -> None:
         self.network = network
         self.peers = OwnProcesses()
-        self._rules = rules
+        self.rules = rules
+        self._configured = rules
         self._proxies: dict[str, EgressProxy] = {}
 
-    @property
-    def rules(self) -> EgressRules:
+    def _renew_rules(self) -> None:
         """The proxies' own ports are out of bounds for every page."""
-        own_ports = self._rules.policy.own_ports | {proxy.port for proxy in self._proxies.values()}
-        return replace(self._rules, policy=replace(self._rules.policy, own_ports=own_ports))
+        policy = self._configured.policy
+        own_ports = policy.own_ports | {proxy.port for proxy in self._proxies.values()}
+        self.rules = replace(self._configured, policy=replace(policy, own_ports=own_ports))
 
     async def proxy(self, sandbox_id: str, open_urls: Callable[[], Iterable[str]] = tuple) -> "EgressProxy":
         """The proxy of a sandbox, listening; `open_urls` tells what its tabs show."""
         if (proxy := self._proxies.get(sandbox_id)) is None:
             proxy = self._proxies[sandbox_id] = EgressProxy(self, PrivatePlaces(open_urls))
         await proxy.start()
+        self._renew_rules()
         return proxy
 
     def of(self, sandbox_id: str) -> "EgressProxy | None":
@@ -94,6 +96,7 @@ class Egress:
         """The sandbox is gone for good."""
         if (proxy := self._proxies.pop(sandbox_id, None)) is not None:
             await proxy.aclose()
+            self._renew_rules()
 
     async def aclose(self) -> None:
         for sandbox_id in tuple(self._proxies):
