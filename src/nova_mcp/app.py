@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -79,9 +80,18 @@ def navigation_policy(settings: Settings) -> NavigationPolicy:
         # Also as written: an address is judged once before links are resolved.
         allow_file_roots=(*(os.path.realpath(root) for root in roots), *(str(root.absolute()) for root in roots)),
         private_network=settings.browser.private_network or ("deny" if exposed else "loopback"),
-        own_ports=frozenset({settings.http.port}),
+        own_ports=frozenset({settings.http.port, *_endpoint_port(settings.browser.cdp_endpoint)}),
         own_addresses=own_addresses() if exposed else frozenset(),
     )
+
+
+def _endpoint_port(endpoint: str | None) -> tuple[int, ...]:
+    """The port over which a browser elsewhere is driven: a page that reached it would drive the browser."""
+    try:
+        port = None if endpoint is None else urlsplit(endpoint).port
+    except ValueError:
+        port = None
+    return () if port is None else (port,)
 
 
 def job_handlers(learning: Learning) -> Mapping[JobType, Handler]:

@@ -340,6 +340,14 @@ def _embedded_ipv4(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | No
     return None
 
 
+def plain_address(host: str) -> str | None:
+    """The address that a canonical host spells out, without brackets; IPv6 that reaches an IPv4 host as that IPv4."""
+    address = ip_address(host)
+    if isinstance(address, ipaddress.IPv6Address):
+        address = _embedded_ipv4(address) or address
+    return None if address is None else str(address)
+
+
 def _address_zone(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Zone:
     if isinstance(address, ipaddress.IPv6Address):
         inner = _embedded_ipv4(address)

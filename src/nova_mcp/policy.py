@@ -2,12 +2,13 @@
 
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final, Literal
 from urllib.parse import unquote
 
-from nova_mcp.hosts import ascii_host, looks_lookalike, network_zone
+from nova_mcp.hosts import ascii_host, looks_lookalike, network_zone, plain_address
 from nova_mcp.urls import clean_input, page_host, page_port
 
 PrivateNetwork = Literal["deny", "loopback", "lan"]
@@ -40,6 +41,9 @@ class NavigationPolicy:
     own_ports: frozenset[int] = frozenset()
     # The machine's other addresses under which Nova itself can be reached.
     own_addresses: frozenset[str] = frozenset()
+    # Nova's data folder with what pages may show of it; resolved, like the roots. Without it only the roots count.
+    data_folder: str | None = None
+    shown_folders: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for pattern in (*self.allow_hosts, *self.deny_hosts):
@@ -152,7 +156,7 @@ def _judge_host(host: str, policy: NavigationPolicy) -> Denied | None:
 
 def _judge_zone(host: str, port: int | None, policy: NavigationPolicy) -> Denied | None:
     zone = network_zone(host)
-    mine = zone != "public" or host.strip("[]") in policy.own_addresses
+    mine = zone != "public" or plain_address(host) in policy.own_addresses
     if mine and port is not None and port in policy.own_ports:
         return Denied(
             "policy.private_network",
@@ -185,10 +189,17 @@ def _judge_web(url: str, policy: NavigationPolicy) -> Verdict:
     return Allowed()
 
 
+def _is_internal(path: PurePosixPath, policy: NavigationPolicy) -> bool:
+    """Whether a file in Nova's data folder is none that this tab may show, whatever roots the operator gave."""
+    if policy.data_folder is None or not path.is_relative_to(policy.data_folder):
+        return False
+    return not any(path.is_relative_to(folder) for folder in policy.shown_folders)
+
+
 def judge_file_path(real_path: str, policy: NavigationPolicy) -> Allowed | Denied:
     """Whether a file may be opened; the shell resolves links first and passes the real path."""
     path = PurePosixPath(real_path)
-    if path.is_absolute() and ".." not in path.parts:
+    if path.is_absolute() and ".." not in path.parts and not _is_internal(path, policy):
         for root in policy.allow_file_roots:
             if path.is_relative_to(PurePosixPath(root)):
                 return Allowed()
@@ -248,3 +259,18 @@ def judge_url(url: str, policy: NavigationPolicy) -> Verdict:
 def judge_address(ip: str, policy: NavigationPolicy, port: int | None = None) -> Allowed | Denied:
     """The verdict on the address a page really came from, which defeats names that change their meaning."""
     return _judge_zone(ip, port, policy) or Allowed()
+
+
+def judge_destination(
+    host: str, addresses: Sequence[str], port: int, policy: NavigationPolicy, *, every_host: bool
+) -> tuple[str, ...] | Denied:
+    """The addresses of a name that may be connected to, in their order; a refusal when there is none.
+
+    Host lists hold for documents, which are judged by their URL; with `every_host` they hold for any connection.
+    """
+    if every_host and (denied := _judge_host(host, policy)) is not None:
+        return denied
+    verdicts = [(address, _judge_zone(address, port, policy)) for address in addresses]
+    allowed = tuple(address for address, denied in verdicts if denied is None)
+    refused = next((denied for _, denied in verdicts if denied is not None), None)
+    return refused if refused is not None and not allowed else allowed

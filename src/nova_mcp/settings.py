@@ -53,7 +53,7 @@ class BrowserSettings(Section):
     deny_hosts: tuple[str, ...] = ()
     allow_file_roots: tuple[Path, ...] = ()
     private_network: PrivateNetwork | None = None
-    # Judges everything a page loads, not only documents; pages load more slowly.
+    # The host lists hold for everything a page loads, not only for documents; addresses are judged either way.
     filter_subresources: bool = False
     # Unset: kept on stdio, where one person's client runs the server, and forgotten over HTTP.
     ephemeral: bool | None = None

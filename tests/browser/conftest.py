@@ -13,6 +13,7 @@ import anyio
 import pytest
 from playwright.async_api import Error
 
+from nova_mcp.browser.egress import Network, system_network
 from nova_mcp.browser.perception import Perception
 from nova_mcp.browser.runtime import Browser, BrowserHome
 from nova_mcp.browser.target_journal import MemoryJournal
@@ -157,12 +158,19 @@ async def eventually(condition: Callable[[], bool]) -> None:
             await anyio.sleep(0.02)
 
 
+SYSTEM = system_network()
+
+
 def make_browser(
-    data_dir: Path, policy: NavigationPolicy | None = None, extra_args: tuple[str, ...] = (), **settings: object
+    data_dir: Path,
+    policy: NavigationPolicy | None = None,
+    extra_args: tuple[str, ...] = (),
+    network: Network | None = SYSTEM,
+    **settings: object,
 ) -> Browser:
     return Browser(
         BrowserSettings.model_validate(settings),
-        BrowserHome(data_dir, "server_test", extra_args),
+        BrowserHome(data_dir, "server_test", extra_args, network=network),
         MemoryJournal(),
         policy or NavigationPolicy(),
         system_ports(),
@@ -181,11 +189,18 @@ def make_caller(agent_id: str = "default", principal: str = "tester") -> Caller:
     return Caller(principal, agent_id, ServerId("server_test"))
 
 
+def at_home(tab: Tab, site: Site) -> Tab:
+    """Tests open the site past Nova's own way; to the browser it counts as opened by an agent all the same."""
+    for host in ("127.0.0.1", "localhost"):
+        tab.guard.choose(site.url("", host=host))
+    return tab
+
+
 @pytest.fixture(scope="module")
-async def module_tab(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Tab]:
+async def module_tab(browser: Browser, server: Site, request: pytest.FixtureRequest) -> AsyncIterator[Tab]:
     """One tab for tests that only look, each at a page of its own; a fresh one per test costs more than the looking."""
     caller = make_caller(principal=request.node.nodeid)
-    yield await browser.targets.open_tab(caller)
+    yield at_home(await browser.targets.open_tab(caller), server)
     await _tidy(browser, caller)
 
 
@@ -219,13 +234,13 @@ async def _tidy(browser: Browser, caller: Caller) -> None:
 
 
 @pytest.fixture
-async def tab(browser: Browser, caller: Caller) -> Tab:
+async def tab(browser: Browser, caller: Caller, server: Site) -> Tab:
     used = browser.targets.active_of(caller.owner)
     if used is not None and await _as_new(used):
         return used
     if used is not None:
         await browser.targets.close_tab(used)
-    return await browser.targets.open_tab(caller)
+    return at_home(await browser.targets.open_tab(caller), server)
 
 
 async def _as_new(tab: Tab) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from network_kit import names_of_this_machine
 from nova_mcp.browser.navigation import back, forward, navigate, reload
 from nova_mcp.browser.navigation_report import LoadOptions, is_challenge, judge_arrival, judge_failure, net_error_of
 from nova_mcp.browser.runtime import Browser
@@ -280,7 +281,7 @@ async def guarded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
     browser = make_browser(
         tmp_path_factory.mktemp("guarded"),
         NavigationPolicy(private_network="deny", deny_hosts=("denied.test",)),
-        extra_args=("--host-resolver-rules=MAP rebind.test 127.0.0.1",),
+        network=names_of_this_machine(".test"),
     )
     yield browser
     await browser.aclose()

@@ -22,8 +22,9 @@ CLOSED = NavigationPolicy(private_network="deny")
 
 @pytest.fixture(scope="module")
 async def own(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
-    """A browser for which every name below .test means this machine."""
-    browser = make_browser(tmp_path_factory.mktemp("edges"), extra_args=("--host-resolver-rules=MAP *.test 127.0.0.1",))
+    """A browser with its own way out, as one elsewhere has; every name below .test means this machine to it."""
+    names = ("--host-resolver-rules=MAP *.test 127.0.0.1",)
+    browser = make_browser(tmp_path_factory.mktemp("edges"), extra_args=names, network=None)
     yield browser
     await browser.aclose()
 
@@ -119,3 +120,12 @@ async def test_pictures_and_frames_are_filtered_only_when_asked_for(tmp_path: Pa
         await server.targets.close_tab(tab)
         for sandbox in server.sandboxes:
             await server.sandboxes.delete(sandbox)
+
+
+def test_behind_the_machines_own_proxy_there_is_none_of_novas_and_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert make_browser(tmp_path).egress is not None
+    monkeypatch.setenv("https_proxy", "http://proxy.test:3128")
+    assert make_browser(tmp_path).egress is None
+    assert "addresses are judged for documents only" in caplog.text

@@ -2,11 +2,13 @@
 
 import hashlib
 import os
+from pathlib import Path
 
 import pytest
 
 from nova_mcp.browser.acting import Manner
 from nova_mcp.browser.action_report import Judgement, build_report
+from nova_mcp.browser.download_files import OwnFiles
 from nova_mcp.browser.locate import Locator
 from nova_mcp.browser.upload_files import read_files
 from nova_mcp.browser.uploading import upload
@@ -15,6 +17,8 @@ from nova_mcp.errors import InvalidParams, NotFound, PolicyDenied, Precondition
 
 pytestmark = pytest.mark.browser
 PORTS = system_ports()
+
+OWN = OwnFiles(Path("/nowhere"), "tester")
 
 
 @pytest.fixture
@@ -36,7 +40,7 @@ async def page(tab, site):
 
 
 async def put(tab, folder, selector, *names, timeout_ms=500):
-    files = await read_files([str(folder / name) for name in names], [folder], folder.parent / "staging")
+    files = await read_files([str(folder / name) for name in names], [folder], folder.parent / "staging", OWN)
     done = await upload(tab, Locator(selector=selector), files, Manner(timeout_ms=timeout_ms), PORTS)
     known = Judgement(done.verdict, differs_reason="upload.type_not_accepted")
     return done, build_report(done.acted, tab, known)
@@ -108,13 +112,13 @@ async def test_the_browser_shows_file_choosers_again_afterwards(page, folder):
 
 
 async def test_files_are_measured_and_hashed(folder):
-    (file,) = await read_files([str(folder / "note.txt")], [folder], folder.parent / "staging")
+    (file,) = await read_files([str(folder / "note.txt")], [folder], folder.parent / "staging", OWN)
     assert (file.file_name, file.size) == ("note.txt", 6)
     assert file.sha256 == hashlib.sha256(b"a note").hexdigest()
 
 
 async def test_a_bare_name_is_looked_for_in_the_allowed_folders(folder):
-    (file,) = await read_files(["scan.pdf"], [folder.parent / "missing", folder], folder.parent / "staging")
+    (file,) = await read_files(["scan.pdf"], [folder.parent / "missing", folder], folder.parent / "staging", OWN)
     assert file.file_name == "scan.pdf"
 
 
@@ -125,14 +129,14 @@ async def test_links_and_dots_do_not_lead_out(folder, tmp_path):
     escapes = ["link.txt", "dir/outside.txt", "../outside.txt", "/etc/passwd", "/no/such", ".", ""]
     for path in (*escapes, str(tmp_path / "outside.txt")):
         with pytest.raises(PolicyDenied) as refused:
-            await read_files([path], [folder], folder.parent / "staging")
+            await read_files([path], [folder], folder.parent / "staging", OWN)
         assert refused.value.reason_code == "upload.path_not_allowed"
         assert str(tmp_path) not in refused.value.message
 
 
 async def test_links_inside_the_folder_are_followed(folder):
     (folder / "again.txt").symlink_to(folder / "note.txt")
-    (file,) = await read_files(["again.txt"], [folder], folder.parent / "staging")
+    (file,) = await read_files(["again.txt"], [folder], folder.parent / "staging", OWN)
     assert file.file_name == "note.txt"
 
 
@@ -140,7 +144,7 @@ async def test_what_is_no_readable_file_is_not_found(folder):
     os.mkfifo(folder / "pipe")
     for name in ("absent.txt", "sub", "pipe"):
         with pytest.raises(NotFound) as refused:
-            await read_files([name], [folder], folder.parent / "staging")
+            await read_files([name], [folder], folder.parent / "staging", OWN)
         assert refused.value.reason_code == "upload.not_found"
 
 
@@ -148,9 +152,9 @@ async def test_a_file_that_is_too_large_is_named_without_its_folder(folder):
     with (folder / "big.bin").open("wb") as file:
         file.truncate(50 * 1024 * 1024 + 1)
     with pytest.raises(InvalidParams) as refused:
-        await read_files(["big.bin"], [folder], folder.parent / "staging")
+        await read_files(["big.bin"], [folder], folder.parent / "staging", OWN)
     assert "big.bin" in refused.value.message
     assert str(folder) not in refused.value.message
     with (folder / "big.bin").open("wb") as file:
         file.truncate(50 * 1024 * 1024)
-    assert (await read_files(["big.bin"], [folder], folder.parent / "staging"))[0].size == 50 * 1024 * 1024
+    assert (await read_files(["big.bin"], [folder], folder.parent / "staging", OWN))[0].size == 50 * 1024 * 1024

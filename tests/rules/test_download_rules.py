@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.download_files import DownloadFiles
+from nova_mcp.browser.download_files import DownloadFiles, OwnFiles, clear_partial
 from nova_mcp.browser.download_rules import (
     MAX_NAME,
     DownloadLimits,
@@ -108,7 +108,7 @@ def test_the_published_limits() -> None:
 
 def test_nothing_is_overwritten_and_files_are_private(tmp_path) -> None:
     files = DownloadFiles(tmp_path, "ab" * 16)
-    files.prepare()
+    files.prepare("tester")
     for content in (b"one", b"two"):
         (files.incoming / "guid").write_bytes(content)
         files.file("guid", "../x.txt")
@@ -121,9 +121,46 @@ def test_nothing_is_overwritten_and_files_are_private(tmp_path) -> None:
 
 def test_what_an_earlier_server_left_half_done_is_cleared(tmp_path) -> None:
     files = DownloadFiles(tmp_path, "ab" * 16)
-    files.prepare()
+    files.prepare("tester")
     (files.incoming / "half").write_bytes(b"x")
     (files.folder / "whole").write_bytes(b"x")
-    files.prepare()
+    files.prepare("tester")
     assert list(files.incoming.iterdir()) == []
     assert files.kept() == (1, 1)
+
+
+def test_what_was_arriving_when_a_server_died_is_swept_at_the_next_start(tmp_path) -> None:
+    dead, living = DownloadFiles(tmp_path, "ab" * 16), DownloadFiles(tmp_path, "cd" * 16)
+    for files in (dead, living):
+        files.prepare("tester")
+        (files.incoming / "half").write_bytes(b"x")
+        (files.folder / "whole").write_bytes(b"x")
+    dead.release()
+    clear_partial(tmp_path)
+    assert not dead.incoming.exists()
+    assert (living.incoming / "half").exists()
+    assert dead.kept() == living.kept() == (1, 1)
+    living.release()
+
+
+def test_only_finished_downloads_of_ones_own_may_be_handed_over(tmp_path) -> None:
+    files = DownloadFiles(tmp_path, "ab" * 16)
+    files.prepare("owner")
+    outside = tmp_path.parent / "elsewhere" / "note.txt"
+    cases = {
+        files.folder / "a.zip": {"owner"},
+        files.incoming / "half": set(),
+        files.folder / ".hidden": set(),
+        tmp_path / "downloads" / "unknown" / "a.zip": set(),
+        tmp_path / "uploads" / "note.txt": {"owner", "stranger"},
+        tmp_path / "sandboxes" / "ref" / "state.json": set(),
+        tmp_path / "staging" / "server" / "copy.txt": set(),
+        tmp_path / "secrets.toml": set(),
+        outside: {"owner", "stranger"},
+    }
+    for path, takers in cases.items():
+        allowed = {who for who in ("owner", "stranger") if OwnFiles(tmp_path, who).covers(path, tmp_path)}
+        assert allowed == takers, path
+    assert OwnFiles(tmp_path, "stranger").covers(tmp_path / "shared" / "a.txt", tmp_path / "shared")
+    assert not OwnFiles(tmp_path, "stranger").covers(tmp_path / "staging" / "a.txt", tmp_path / "staging")
+    files.release()

@@ -151,6 +151,21 @@ def test_own_port_is_refused_at_every_address_of_this_machine():
     assert isinstance(judge_address("93.184.216.34", policy, 8765), Denied)
 
 
+def test_own_port_is_refused_under_the_other_spelling_of_an_own_address():
+    policy = NavigationPolicy(own_ports=frozenset({8765}), own_addresses=frozenset({"93.184.216.34"}))
+    assert reason("http://[::ffff:93.184.216.34]:8765/", policy) == "policy.private_network"
+
+
+def test_of_novas_own_folder_only_what_is_shown_may_be_opened():
+    policy = NavigationPolicy(allow_file_roots=("/srv",), data_folder="/srv/nova", shown_folders=("/srv/nova/uploads",))
+    for path, expected in {
+        "/srv/a": None,
+        "/srv/nova/uploads/a": None,
+        "/srv/nova/downloads/a": "policy.file_denied",
+    }.items():
+        assert reason(f"file://{path}", policy) == expected
+
+
 def test_address_behind_a_public_name_is_judged_on_its_own():
     policy = NavigationPolicy(private_network="deny")
     assert judge_address("93.184.216.34", policy) == Allowed()

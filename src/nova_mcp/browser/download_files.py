@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nova_mcp.browser.download_rules import clean_name, numbered
+from nova_mcp.browser.hold import HeldBy, Hold, held_now, take_hold
 
 FOLDER = "downloads"
 INCOMING = ".incoming"
+# Who owns the folder and which server has it open; no page can put a file there, because their names never begin so.
+STATE = ".state"
+UPLOADS = "uploads"
+# Folders of Nova's own that no configured root opens.
+_INTERNAL = frozenset({FOLDER, "sandboxes", "staging"})
 _CHUNK = 1 << 20
 
 
@@ -28,12 +34,24 @@ class DownloadFiles:
     def __init__(self, data_dir: Path, sandbox_ref: str) -> None:
         self.folder = data_dir / FOLDER / sandbox_ref
         self.incoming = self.folder / INCOMING
+        self._state = self.folder / STATE
+        self._hold: Hold | None = None
 
-    def prepare(self) -> None:
-        """Make the folders and clear what an earlier server left half done."""
+    def prepare(self, principal: str) -> None:
+        """Make the folders, note whose they are, and clear what an earlier server left half done."""
+        if self._hold is None:
+            taken = take_hold(self._state / "lock")
+            self._hold = None if isinstance(taken, HeldBy) else taken
+        (self._state / "owner").write_text(principal, encoding="utf-8")
         shutil.rmtree(self.incoming, ignore_errors=True)
         self.incoming.mkdir(mode=0o700, parents=True)
         self.folder.chmod(0o700)
+
+    def release(self) -> None:
+        """Another server may tidy up here from now on."""
+        if self._hold is not None:
+            self._hold.release()
+            self._hold = None
 
     def kept(self) -> tuple[int, int]:
         """Bytes and number of the files that have arrived."""
@@ -78,6 +96,42 @@ class DownloadFiles:
 
     def remove(self) -> int:
         """Delete everything; says how many files that were."""
+        self.release()
         _, count = self.kept()
         shutil.rmtree(self.folder, ignore_errors=True)
         return count
+
+
+def clear_partial(data_dir: Path) -> None:
+    """Delete what was still arriving, or was refused, when its server died."""
+    for incoming in (data_dir / FOLDER).glob(f"*/{INCOMING}"):
+        if not held_now(incoming.parent / STATE / "lock"):
+            shutil.rmtree(incoming, ignore_errors=True)
+
+
+def owner_of(data_dir: Path, sandbox_ref: str) -> str | None:
+    """The principal whose downloads a folder holds."""
+    try:
+        return (data_dir / FOLDER / sandbox_ref / STATE / "owner").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """What of Nova's data folder a principal may hand over: its finished downloads, and what a person put there."""
+
+    data_dir: Path
+    principal: str
+
+    def covers(self, path: Path, root: Path) -> bool:
+        """Whether a resolved path below a resolved root is within that; everything outside the data folder is."""
+        home = self.data_dir.resolve()
+        if not path.is_relative_to(home):
+            return True
+        match path.relative_to(home).parts:
+            case (folder, sandbox_ref, name) if folder == FOLDER:
+                return not name.startswith(".") and owner_of(home, sandbox_ref) == self.principal
+            case (folder, *_):
+                return folder == UPLOADS or (folder not in _INTERNAL and root != home and root.is_relative_to(home))
+        return False

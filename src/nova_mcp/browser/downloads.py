@@ -21,7 +21,9 @@ from nova_mcp.browser.download_rules import (
     refused_at_start,
     refused_growth,
 )
+from nova_mcp.browser.guard import judge_target
 from nova_mcp.browser.host_window import DownloadSeen
+from nova_mcp.policy import Allowed, Denied, NavigationPolicy
 from nova_mcp.urls import cut_address
 
 log = logging.getLogger(__name__)
@@ -65,8 +67,16 @@ class _Waiting:
 class Downloads:
     """All downloads of this server. Of a remote browser they are reported, not saved."""
 
-    def __init__(self, data_dir: Path, *, remote: bool = False, limits: DownloadLimits | None = None) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        remote: bool = False,
+        limits: DownloadLimits | None = None,
+        policy: NavigationPolicy | None = None,
+    ) -> None:
         self.limits = limits or DownloadLimits()
+        self._policy = policy or NavigationPolicy()
         self._data_dir = data_dir
         self._remote = remote
         self._session: CDPSession | None = None
@@ -99,19 +109,22 @@ class Downloads:
             for arrival in waiting.claimed:
                 self._ended(arrival, "the browser ended")
         self._waiting.clear()
+        for place in self._places.values():
+            place.files.release()
         self._places.clear()
 
-    async def admit(self, sandbox_ref: str, page: Page) -> None:
+    async def admit(self, sandbox_ref: str, principal: str, page: Page) -> None:
         """From now on files of the page's context are saved; without this the browser refuses them."""
         if self._session is None:
             return
-        files = DownloadFiles(self._data_dir, sandbox_ref)
+        known = self._places.get(sandbox_ref)
+        files = DownloadFiles(self._data_dir, sandbox_ref) if known is None else known.files
         try:
             own = await page.context.new_cdp_session(page)
             told = await own.send("Target.getTargetInfo")
             await own.detach()
             context_id = str(told["targetInfo"]["browserContextId"])
-            await anyio.to_thread.run_sync(files.prepare)
+            await anyio.to_thread.run_sync(files.prepare, principal)
             kept = await anyio.to_thread.run_sync(files.kept)
             order = {"behavior": "allowAndName", "browserContextId": context_id, "eventsEnabled": True}
             await self._session.send("Browser.setDownloadBehavior", {**order, "downloadPath": str(files.incoming)})
@@ -130,7 +143,8 @@ class Downloads:
             arrival = _Arrival(DownloadSeen(clean_name(key[1]), cut_address(key[0])), guid)
             waiting.begun.append(arrival)
         self._arrivals[guid] = arrival
-        if (reason := refused_at_start(self._stock(arrival), self.limits)) is not None:
+        reason = self._refused_source(key[0]) or refused_at_start(self._stock(arrival), self.limits)
+        if reason is not None:
             await self._refuse(arrival, reason)
 
     async def _on_progress(self, event: dict[str, Any]) -> None:
@@ -152,6 +166,18 @@ class Downloads:
                 announced = int(event["totalBytes"])
                 if (reason := refused_growth(received, announced, self._stock(arrival), self.limits)) is not None:
                     await self._refuse(arrival, reason)
+
+    def _refused_source(self, url: str) -> str | None:
+        """Why nothing may be fetched from there; what a page made itself comes from nowhere."""
+        if url.startswith(("blob:", "data:")):
+            return None
+        match judge_target(url, self._policy):
+            case Allowed():
+                return None
+            case Denied(reason_code=reason, message=message):
+                return f"{reason}: {message}"
+            case malformed:
+                return malformed.message
 
     def _stock(self, arrival: _Arrival) -> Stock:
         ref = arrival.sandbox_ref

@@ -8,6 +8,7 @@ import anyio
 from playwright.async_api import BrowserContext, Error, Frame, Page, Response, Route, WebSocketRoute
 
 from nova_mcp.browser.channel import PageChannel
+from nova_mcp.browser.egress import EgressProxy
 from nova_mcp.hosts import is_ip
 from nova_mcp.policy import (
     Allowed,
@@ -31,6 +32,7 @@ HISTORY_TRIES = 10
 # Pages that move by themselves do so without end; browsers give up a redirect chain at twenty.
 MAX_HOPS = 50
 ERROR_PAGE = "chrome-error:"
+_PROXY_ERRORS = frozenset({"ERR_SOCKS_CONNECTION_FAILED", "ERR_SOCKS_CONNECTION_HOST_UNREACHABLE"})
 _DOCUMENTS = {"patterns": [{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]}
 
 _UNTRACED = Denied(
@@ -82,8 +84,7 @@ async def filter_requests(context: BrowserContext, policy: NavigationPolicy) -> 
             return
 
     await context.route("**/*", judge)
-    # Sockets pass no request filter. Those that a worker opens are not seen here either: only names that the browser
-    # itself was told not to find are kept from it.
+    # Sockets pass no request filter. Those that a worker opens are not seen here either.
     await context.route_web_socket("**/*", judge_socket)
 
 
@@ -91,9 +92,18 @@ class NavigationGuard:
     """One page's guard. A page that breaks the policy is blanked before a question about it is answered."""
 
     def __init__(
-        self, page: Page, channel: PageChannel, policy: NavigationPolicy, on_denied: Callable[[Denied], None]
+        self,
+        page: Page,
+        channel: PageChannel,
+        policy: NavigationPolicy,
+        on_denied: Callable[[Denied], None],
+        egress: EgressProxy | None = None,
     ) -> None:
         self.policy = policy
+        # The page that opened this one; as long as this one is empty, what it asks for is the other's doing.
+        self.opener_url = BLANK
+        # Without one, in a browser elsewhere, addresses are judged after the connection, for documents alone.
+        self._egress = egress
         self.denied: Denied | None = None
         self.posted = False
         self.failed_entries: set[int] = set()
@@ -162,6 +172,9 @@ class NavigationGuard:
                     self._method = str(event["request"]["method"])
                     self.hops_taken = [*self.hops_taken[-MAX_HOPS:], url.partition("#")[0]]
                     self._channel.departing = True
+                    if self._egress is not None:
+                        stands_at = self._page.url or BLANK
+                        self._egress.expect(id(self), url, self.opener_url if stands_at == BLANK else stands_at)
                     self._expect_address(url)
                 await self._channel.cdp.send("Fetch.continueRequest", request)
                 return
@@ -174,6 +187,8 @@ class NavigationGuard:
 
     def _on_commit(self, url: str) -> None:
         if url.startswith(ERROR_PAGE):
+            if self.denied is None and (refusal := self._refusal()) is not None:
+                self._note(refusal)
             self._hold()
             return
         self.posted = self._method == "POST" and url != BLANK
@@ -197,12 +212,38 @@ class NavigationGuard:
         verdict = judge_target(frame.url or BLANK, self.policy)
         return self._refuse(verdict) if isinstance(verdict, Denied) else None
 
+    # -- what the proxy judged
+
+    def choose(self, url: str) -> None:
+        """An agent opens the address itself, in this tab."""
+        if self._egress is not None:
+            self._egress.choose(url)
+
+    def _refusal(self) -> Denied | None:
+        if self._egress is None or not self.hops_taken:
+            return None
+        return self._egress.refusal(self.hops_taken[-1])
+
+    async def connection_failed(self, net_error: str | None) -> str | None:
+        """The reason for which no page came, which the browser knows as a failure of its proxy only."""
+        if self._egress is None or net_error not in _PROXY_ERRORS:
+            return net_error
+        if (refusal := self._refusal()) is not None:
+            if self.denied is None:
+                self._note(refusal)
+            # The browser's error page is still to come; emptying the tab before it would do so twice.
+            await self.error_page_cleared()
+            self._release()
+        elif self.hops_taken:
+            return self._egress.net_error(self.hops_taken[-1]) or net_error
+        return net_error
+
     # -- the address behind the name
 
     def _needs_address(self, url: str) -> bool:
         """Whether only the server's address can tell what a name means."""
         host = page_host(url)
-        if host is None or is_ip(host):
+        if self._egress is not None or host is None or is_ip(host):
             return False
         return self.policy.private_network != "lan" or page_port(url) in self.policy.own_ports
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import anyio.to_thread
@@ -62,6 +62,7 @@ async def log_in(url: str, settings: BrowserSettings, home: BrowserHome, person:
     state = taken.state or KeptState(ports.ids.token(16), created_at_ms=ports.clock.now_ms())
     keeper = Keeper(files, taken.hold, state, ports.clock)
     # A person at the keyboard goes where they like; the policy is for agents.
+    home = replace(home, network=None)
     browser = Browser(settings, home, MemoryJournal(), NavigationPolicy(private_network="lan"), ports)
     try:
         context = await _context(browser, keeper, headed=settings.headed)

@@ -83,6 +83,7 @@ async def navigate(tab: Tab, url: str, options: LoadOptions = DEFAULTS) -> Navig
     warnings = require_allowed(tab, url)
     recovered = await _revive(tab)
     tab.storms = 0
+    tab.guard.choose(url)
 
     async def go(timeout_ms: float) -> Response | None:
         return await tab.page.goto(url, wait_until="commit", timeout=timeout_ms)
@@ -201,7 +202,7 @@ class Navigation:
             return Missed(None, timed_out=True)
         except Error as error:
             self._require_page()
-            return Missed(net_error_of(error.message))
+            return Missed(await self.tab.guard.connection_failed(net_error_of(error.message)))
         finally:
             self.tab.on_stay = None
         return Missed(None, timed_out=not self.tab.stay_requested)

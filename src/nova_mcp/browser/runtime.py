@@ -5,7 +5,7 @@ import os
 import sys
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -22,9 +22,11 @@ from nova_mcp.browser.chromium_process import NOT_OURS, Running, find_process, m
 from nova_mcp.browser.claim_book import ClaimBook
 from nova_mcp.browser.claims import is_live
 from nova_mcp.browser.discovery import Found, find_browser, has_display, this_machine
+from nova_mcp.browser.download_files import UPLOADS, DownloadFiles, clear_partial
 from nova_mcp.browser.download_rules import DownloadLimits
 from nova_mcp.browser.downloads import Downloads
 from nova_mcp.browser.driver import Driver, DriverFailed
+from nova_mcp.browser.egress import Egress, EgressRules, Network, system_network, system_proxy
 from nova_mcp.browser.guard import filter_requests
 from nova_mcp.browser.host_lag import HostLag
 from nova_mcp.browser.kept_files import KeptFiles
@@ -34,7 +36,7 @@ from nova_mcp.browser.page_budgets import close_suspects, tidy_pages
 from nova_mcp.browser.remote import connect, node_lost, shown_endpoint
 from nova_mcp.browser.sandbox import MAX_SANDBOXES, MAX_TABS, Shares
 from nova_mcp.browser.sandboxes import Sandboxes, SandboxParts
-from nova_mcp.browser.switches import launch_args
+from nova_mcp.browser.switches import egress_args, launch_args
 from nova_mcp.browser.target_journal import TargetJournal
 from nova_mcp.browser.targets import PageParts, Targets
 from nova_mcp.browser.upload_staging import UploadStaging
@@ -109,6 +111,8 @@ class BrowserHome:
     extra_args: tuple[str, ...] = ()
     keep_first: bool = False
     download_limits: DownloadLimits | None = None
+    # The way out of the browser; None leaves it to the browser itself.
+    network: Network | None = field(default_factory=system_network)
 
 
 class Browser:
@@ -128,11 +132,13 @@ class Browser:
         self._ports = ports
         self.policy = policy
         self.lag = HostLag(ports.clock.monotonic_ms)
-        self.downloads = Downloads(home.data_dir, remote=settings.cdp_endpoint is not None, limits=home.download_limits)
+        remote = settings.cdp_endpoint is not None
+        self.downloads = Downloads(home.data_dir, remote=remote, limits=home.download_limits, policy=policy)
+        self.egress = self._egress()
         self.sandboxes = Sandboxes(self.start, journal, ports, self._sandbox_parts())
         self.staging = UploadStaging(home.data_dir, home.server_id, ports.ids.token)
         self.claims = claims or ClaimBook(ports)
-        parts = PageParts(load_bundle(), policy, self.lag, self.downloads)
+        parts = PageParts(load_bundle(), policy, self.lag, self.downloads, self.egress, self._files_of)
         self.targets = Targets(self.sandboxes, journal, ports, parts, self.claims)
         self._starting = anyio.Lock()
         self._driver: Driver | None = None
@@ -155,16 +161,39 @@ class Browser:
         self._met_node = False
         self.node_lost = False
 
+    def _egress(self) -> Egress | None:
+        """A browser elsewhere has a network of its own, and one behind a proxy resolves no names."""
+        if self._settings.cdp_endpoint is not None or self._home.network is None:
+            return None
+        if system_proxy() is not None:
+            log.warning("a proxy is set for this machine: addresses are judged for documents only")
+            return None
+        return Egress(EgressRules(self.policy, every_host=self._settings.filter_subresources), self._home.network)
+
+    async def _proxy_port(self, egress: Egress, sandbox_id: str) -> int:
+        def open_urls() -> list[str]:
+            return [tab.url for tab in self.targets if tab.sandbox_id == sandbox_id]
+
+        return (await egress.proxy(sandbox_id, open_urls)).port
+
+    def _files_of(self, sandbox_id: str) -> tuple[Path, tuple[Path, ...]]:
+        data, ref = self._home.data_dir, self.sandboxes.by_id(sandbox_id).sandbox_ref
+        return data, (DownloadFiles(data, ref).folder, data / UPLOADS)
+
     def _sandbox_parts(self) -> SandboxParts:
-        settings, home = self._settings, self._home
+        settings, home, egress = self._settings, self._home, self.egress
         shares = Shares(settings.sandboxes_per_principal or MAX_SANDBOXES, settings.tabs_per_principal or MAX_TABS)
         parts = SandboxParts(
             settings.viewport, KeptFiles(home.data_dir), home.keep_first, self.downloads, shares=shares
         )
-        if not settings.filter_subresources:
+        if egress is not None:
+            parts = replace(parts, proxy_port=partial(self._proxy_port, egress), dropped=egress.drop)
+        # The proxy judges what goes to the network; files of this machine do not.
+        if not settings.filter_subresources or (egress is not None and not self.policy.allow_file_roots):
             return parts
-        # What a service worker fetches passes no filter.
-        return replace(parts, prepare=partial(filter_requests, policy=self.policy), service_workers=False)
+        # What a service worker fetches passes no filter, only the proxy.
+        prepare = partial(filter_requests, policy=self.policy)
+        return replace(parts, prepare=prepare, service_workers=egress is not None)
 
     @property
     def running(self) -> bool:
@@ -196,6 +225,7 @@ class Browser:
         if not self._swept:
             await anyio.to_thread.run_sync(end_leftovers, self._home.data_dir)
             await anyio.to_thread.run_sync(self.staging.clear_leftovers)
+            await anyio.to_thread.run_sync(clear_partial, self._home.data_dir)
             self._swept = True
         why = ""
         for limit_s in (float(self._settings.hang_timeout_s), PATIENT_START_S):
@@ -272,13 +302,14 @@ class Browser:
         found = self._found = find_browser(self._settings.executable, this_machine(kind.executable_path))
         headless = not self._settings.headed
         mode = sandbox_mode(self._settings.chromium_sandbox, _uid())
+        way_out = self._lookup_args() if self.egress is None else egress_args((await self.egress.proxy("")).port)
         if mode == "off_root":
             log.warning("running as root: Chromium's own sandbox is off")
         chromium = await kind.launch(
             executable_path=found.path,
             headless=headless,
             chromium_sandbox=mode == "on",
-            args=(*launch_args(headless=headless), *self._lookup_args(), *self._home.extra_args),
+            args=(*launch_args(headless=headless), *way_out, *self._home.extra_args),
             timeout=limit_s * 1000,
             # Signals belong to the server, which closes the browser in order.
             handle_sigint=False,
@@ -380,6 +411,8 @@ class Browser:
                 if driver is not None:
                     await driver.stop()
                 await self._tidy_processes()
+                if self.egress is not None:
+                    await self.egress.aclose()
 
     async def run(self) -> None:
         """Background care until cancelled: heartbeat, journal, release after idle time, a browser that hangs."""

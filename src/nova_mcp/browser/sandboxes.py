@@ -32,6 +32,7 @@ from nova_mcp.browser.sandbox import (
     unknown_zone,
 )
 from nova_mcp.browser.sandbox_traits import PLAIN, Traits
+from nova_mcp.browser.switches import proxy_settings
 from nova_mcp.browser.target_journal import TargetJournal, TargetOpened
 from nova_mcp.clock import Ports
 from nova_mcp.observation.model import Owner
@@ -63,6 +64,10 @@ class SandboxParts:
     prepare: Callable[[BrowserContext], Awaitable[None]] = _unprepared
     service_workers: bool = True
     shares: Shares = WHOLE
+    # The port of the proxy through which a sandbox's pages go; without one they go the browser's own way.
+    proxy_port: Callable[[str], Awaitable[int]] | None = None
+    # Runs once a sandbox is gone for good.
+    dropped: Callable[[str], Awaitable[None]] | None = None
 
 
 class Sandboxes:
@@ -271,14 +276,16 @@ class Sandboxes:
         chromium = await self._launch()
         keeper = sandbox.keeper
         if keeper is None:
-            context = await self._made(chromium, sandbox.traits)
+            context = await self._made(chromium, sandbox)
         else:
             context = await self._restored(chromium, sandbox, keeper)
         context.on("close", lambda closed: self._forget(sandbox, closed))
         await self._parts.prepare(context)
         return context
 
-    async def _made(self, chromium: Chromium, traits: Traits, storage: StorageState | None = None) -> BrowserContext:
+    async def _made(self, chromium: Chromium, sandbox: Sandbox, storage: StorageState | None = None) -> BrowserContext:
+        traits, way_out = sandbox.traits, self._parts.proxy_port
+        proxy = None if way_out is None else proxy_settings(await way_out(sandbox.sandbox_id))
         width, height = traits.viewport or (self._parts.viewport.width, self._parts.viewport.height)
         return await chromium.new_context(
             viewport=ViewportSize(width=width, height=height),
@@ -288,6 +295,7 @@ class Sandboxes:
             accept_downloads=False,
             service_workers="allow" if self._parts.service_workers else "block",
             storage_state=storage,
+            proxy=proxy,
         )
 
     async def _restored(self, chromium: Chromium, sandbox: Sandbox, keeper: Keeper) -> BrowserContext:
@@ -295,9 +303,9 @@ class Sandboxes:
         keeper.context_gone()
         for _ in range(RESTORE_TRIES):
             with suppress(Error):
-                return await self._made(chromium, sandbox.traits, keeper.storage)
+                return await self._made(chromium, sandbox, keeper.storage)
         # Fails as well where the browser or its driver is what is gone, and then nothing was refused.
-        empty = await self._made(chromium, sandbox.traits)
+        empty = await self._made(chromium, sandbox)
         keeper.refused()
         sandbox.notice = not_restored(sandbox.sandbox_id)
         return empty
@@ -312,7 +320,7 @@ class Sandboxes:
                     # Several first pages may come at once, and the folder is made ready only once.
                     async with sandbox.making:
                         if sandbox.admitted is not context:
-                            await self._parts.downloads.admit(sandbox.sandbox_ref, page)
+                            await self._parts.downloads.admit(sandbox.sandbox_ref, sandbox.principal, page)
                             sandbox.admitted = context
                 if sandbox.keeper is not None:
                     await sandbox.keeper.opened(page)
@@ -336,6 +344,8 @@ class Sandboxes:
                     await context.close()
         if sandbox.keeper is not None:
             await sandbox.keeper.forget()
+        if self._parts.dropped is not None:
+            await self._parts.dropped(sandbox.sandbox_id)
         downloads = await self._parts.downloads.removed(sandbox.sandbox_ref)
         await self._journal.ended(sandbox.sandbox_id, "sandbox_deleted", self._ports.clock.now_ms())
         return Removed(sandbox.persistent, downloads)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from playwright.async_api import ProxySettings
+
 _QUIET: Final = (
     "--disable-background-networking",
     "--disable-component-update",
@@ -36,3 +38,22 @@ def launch_args(*, headless: bool) -> tuple[str, ...]:
     if not headless:
         return _QUIET
     return (*_QUIET, "--disable-gpu", f"--disable-features={','.join(HEADLESS_FEATURES_OFF)}")
+
+
+def proxy_settings(port: int) -> ProxySettings:
+    """Everything through the proxy, this machine's own addresses included."""
+    return ProxySettings(server=f"socks5://127.0.0.1:{port}", bypass="<-loopback>")
+
+
+def egress_args(port: int) -> tuple[str, ...]:
+    """No way around the proxies of the sandboxes: what belongs to no sandbox has one too, and nothing goes over UDP."""
+    return (
+        f"--proxy-server=socks5://127.0.0.1:{port}",
+        "--proxy-bypass-list=<-loopback>",
+        # Names are resolved by the proxy alone; a lookup of the browser's own finds nothing.
+        "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
+        "--disable-quic",
+        # Older and newer versions read one or the other.
+        "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+        "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    )

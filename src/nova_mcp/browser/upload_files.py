@@ -10,6 +10,7 @@ from typing import BinaryIO, Final
 
 import anyio.to_thread
 
+from nova_mcp.browser.download_files import OwnFiles
 from nova_mcp.browser.lines import quoted
 from nova_mcp.browser.upload_rules import MAX_FILE_BYTES, Inside, judge_path, shown_name
 from nova_mcp.errors import Blocked, InvalidParams, NotFound, PolicyDenied
@@ -30,15 +31,17 @@ class UploadFile:
     sha256: str
 
 
-async def read_files(paths: Sequence[str], roots: Sequence[Path], staging: Path) -> tuple[UploadFile, ...]:
+async def read_files(
+    paths: Sequence[str], roots: Sequence[Path], staging: Path, own: OwnFiles
+) -> tuple[UploadFile, ...]:
     """A copy of every file, or a refusal that names the first one that can't be taken by its bare name."""
-    return await anyio.to_thread.run_sync(_read_all, tuple(paths), tuple(roots), staging, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(_read_all, tuple(paths), tuple(roots), staging, own, abandon_on_cancel=True)
 
 
-def _read_all(paths: tuple[str, ...], roots: tuple[Path, ...], staging: Path) -> tuple[UploadFile, ...]:
+def _read_all(paths: tuple[str, ...], roots: tuple[Path, ...], staging: Path, own: OwnFiles) -> tuple[UploadFile, ...]:
     resolved = [real for root in roots if (real := _real(root)) is not None]
     # A folder for each: two files may have the same name.
-    return tuple(_read(path, resolved, staging / str(number)) for number, path in enumerate(paths))
+    return tuple(_read(path, resolved, staging / str(number), own) for number, path in enumerate(paths))
 
 
 def _real(path: Path) -> Path | None:
@@ -49,7 +52,7 @@ def _real(path: Path) -> Path | None:
         return None
 
 
-def _read(given: str, roots: Sequence[Path], staging: Path) -> UploadFile:
+def _read(given: str, roots: Sequence[Path], staging: Path, own: OwnFiles) -> UploadFile:
     name = quoted(shown_name(given), 80)
     # A path without a root is looked for in the allowed folders, never beside the server.
     places = [Path(given)] if Path(given).is_absolute() else [root / given for root in roots]
@@ -62,8 +65,10 @@ def _read(given: str, roots: Sequence[Path], staging: Path) -> UploadFile:
             "Ask the person to put it into Nova's uploads folder, or to allow its folder in upload_roots.",
         )
     for path in inside:
-        root = next(root for root in roots if path.is_relative_to(root))
-        if (found := _staged(path, root, staging)) is not None:
+        # Of several roots that hold a file the innermost one was meant for it.
+        root = max((root for root in roots if path.is_relative_to(root)), key=lambda found: len(found.parts))
+        # Another principal's files, and those of Nova's own, answer like files that are not there.
+        if own.covers(path, root) and (found := _staged(path, root, staging)) is not None:
             return found
     raise NotFound(
         "upload.not_found",

@@ -8,6 +8,7 @@ import anyio
 from pydantic import Field
 
 from nova_mcp.browser.action_report import Judgement
+from nova_mcp.browser.download_files import OwnFiles
 from nova_mcp.browser.lines import quoted
 from nova_mcp.browser.upload_files import UploadFile, read_files
 from nova_mcp.browser.uploading import upload
@@ -61,7 +62,8 @@ async def file_upload(ctx: ToolContext, p: UploadParams) -> UploadResult:
     ctx.tab.require_ready()
     staged = await ctx.browser.staging.begin(ctx.tab)
     try:
-        files = await read_files(p.paths, ctx.settings.upload_roots, staged.folder)
+        own = OwnFiles(ctx.settings.data_dir, ctx.caller.principal)
+        files = await read_files(p.paths, ctx.settings.upload_roots, staged.folder, own)
         guard = CallGuard(ctx, _wish(p, files))
         uploaded = await upload(ctx.tab, p.element(), files, manner_of(p, guard), ctx.ports)
     finally:
