@@ -162,7 +162,9 @@ def decision_of(conn: Connection, task_id: str) -> StoredDecision | None:
     stats = json.loads(row.stats)
     return StoredDecision(
         Decision(row.decision, row.source, row.reason_code),
-        FinalizeStats(*(stats[name] for name in FinalizeStats().named()), EvidenceStrength(**stats.get(STRENGTH, {}))),
+        FinalizeStats(
+            *(stats[name] for name in FinalizeStats().named()), strength=EvidenceStrength(**stats.get(STRENGTH, {}))
+        ),
         json.loads(row.claimed_stats),
         row.decided_at_ms,
     )
