@@ -105,8 +105,9 @@ class Cluster:
     def restart(self) -> None:
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-m", "fast", "-l", f"{self.folder}/log", "restart")
 
-    def stop(self) -> None:
-        self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-m", "immediate", "stop")
+    def stop(self, mode: str = "immediate") -> None:
+        """`immediate` loses what was written lately, because nothing is synced; `fast` keeps it."""
+        self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-m", mode, "stop")
 
 
 def _reachable_by(account: pwd.struct_passwd | None, binaries: Path) -> bool:

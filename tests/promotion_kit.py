@@ -41,7 +41,8 @@ from nova_mcp.observation.model import (
     Signals,
     Touched,
 )
-from nova_mcp.observation.recorder import Also, Decide, Recorder
+from nova_mcp.observation.outage import Also
+from nova_mcp.observation.recorder import Decide, Recorder
 from nova_mcp.promotion import steps_store
 from nova_mcp.promotion.collector import HOOKS
 from nova_mcp.promotion.folding import replay

@@ -233,7 +233,7 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         admission=Admission(settings, policy, ports.clock),
         listed=catalogue.listed(settings.tools),
     )
-    return Nova(parts, db, [browser.run, recorder.heartbeat, *_upkeep(parts, db)], early)
+    return Nova(parts, db, [browser.run, recorder.heartbeat, recorder.mend, *_upkeep(parts, db)], early)
 
 
 def _recorder(db: Database, ports: Ports, server_id: ServerId, tasks: TaskMemory) -> Recorder:

@@ -207,14 +207,22 @@ async def test_the_stop_file_cancels_what_runs_and_blocks_what_comes(make_rig: A
 async def test_without_evidence_an_untouched_page_is_a_failure(make_rig: Any) -> None:
     rig = await make_rig(*TOOLS)
     rig.fault.armed = True
-    for name in ("nova.echo", "nova.missing"):
-        answer = await rig.call(name)
-        assert answer.is_error
-        assert answer.structured["reasonCode"] == "store.unavailable"
-        assert answer.structured["errorCode"] == -32002
+    answer = await rig.call("nova.missing")
+    assert answer.is_error
+    assert answer.structured["reasonCode"] == "store.unavailable"
+    assert answer.structured["errorCode"] == -32002
     rig.fault.armed = False
     assert await rig.records() == []
     assert (await rig.call("nova.echo")).structured["ok"] is True
+
+
+async def test_without_evidence_a_look_is_answered_and_says_so(make_rig: Any) -> None:
+    rig = await make_rig(*TOOLS)
+    rig.fault.armed = True
+    answer = await rig.call("nova.echo", {"word": "hi"})
+    assert (answer.is_error, answer.structured["word"]) == (False, "hi")
+    assert answer.structured["evidenceRecorded"] is False
+    assert "disk under the store is full" in answer.text
 
 
 async def test_without_evidence_a_touched_page_is_told(make_rig: Any) -> None:

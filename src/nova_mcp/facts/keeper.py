@@ -19,7 +19,7 @@ from nova_mcp.facts.rules import Hint, canonical, doubted, fit, hint, usable_fac
 from nova_mcp.facts.services import service_of
 from nova_mcp.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.observation.model import CallRecord, Effect, Json, Link
-from nova_mcp.observation.recorder import Also
+from nova_mcp.observation.outage import Also
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.urls import normalize_url, page_origin, redact_query, route_key, url_hash

@@ -25,7 +25,7 @@ from nova_mcp.journal.evidence import Occasion, PageEvent, Seen, ToolEvent
 from nova_mcp.journal.observing import bare_name, context_host, diagnostic_key_of, observations_of, tool_event_of
 from nova_mcp.journal.rules import promotable
 from nova_mcp.observation.model import ACTING, CallRecord, Link
-from nova_mcp.observation.recorder import Also, Last
+from nova_mcp.observation.outage import Also, Last
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,12 +159,11 @@ def decision_of(conn: Connection, task_id: str) -> StoredDecision | None:
     row = conn.execute(select(finalize_decision).where(finalize_decision.c.task_id == task_id)).one_or_none()
     if row is None:
         return None
-    stats = json.loads(row.stats)
+    stored = json.loads(row.stats)
+    stats = FinalizeStats(*(stored[name] for name in FinalizeStats().named()))
     return StoredDecision(
         Decision(row.decision, row.source, row.reason_code),
-        FinalizeStats(
-            *(stats[name] for name in FinalizeStats().named()), strength=EvidenceStrength(**stats.get(STRENGTH, {}))
-        ),
+        replace(stats, strength=EvidenceStrength(**stored.get(STRENGTH, {}))),
         json.loads(row.claimed_stats),
         row.decided_at_ms,
     )

@@ -39,7 +39,7 @@ from nova_mcp.knowledge.ranking import Question, Request, context_fit
 from nova_mcp.knowledge.routes import route_of
 from nova_mcp.knowledge.store import Shelved
 from nova_mcp.observation.model import CallRecord, Link
-from nova_mcp.observation.recorder import Also
+from nova_mcp.observation.outage import Also
 
 # One page seen again and again within this time has moved once.
 SIGHTING_MS: Final = 30_000

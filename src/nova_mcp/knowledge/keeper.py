@@ -32,7 +32,7 @@ from nova_mcp.knowledge.store import Shelved
 from nova_mcp.knowledge.writer import Writer
 from nova_mcp.observation.deciding import Deciding
 from nova_mcp.observation.model import CallRecord, Link
-from nova_mcp.observation.recorder import Also
+from nova_mcp.observation.outage import Also
 from nova_mcp.storage.engine import Database
 
 KEPT_SCOPES: Final = 256

@@ -31,7 +31,7 @@ from nova_mcp.notes.domain_rules import (
 from nova_mcp.notes.playbook import PLAYBOOK_KEY
 from nova_mcp.observation.deciding import Deciding
 from nova_mcp.observation.model import CallRecord, Link, Owner
-from nova_mcp.observation.recorder import Also
+from nova_mcp.observation.outage import Also
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
 from nova_mcp.urls import page_host

@@ -18,6 +18,7 @@ from nova_mcp.pipeline.admission import Admission
 from nova_mcp.pipeline.asides import with_asides
 from nova_mcp.pipeline.callers import OWN, tolerated, whose
 from nova_mcp.pipeline.endings import (
+    STORE_REASON,
     Done,
     Ending,
     Failed,
@@ -25,9 +26,11 @@ from nova_mcp.pipeline.endings import (
     defect,
     ended_for,
     is_refusal,
+    not_done,
     outcome_of,
     overdue,
     settled,
+    stands_unrecorded,
     store_failed,
     unknown_tool,
 )
@@ -39,7 +42,7 @@ from nova_mcp.pipeline.loops import Attempt, Loops, attempt_of
 from nova_mcp.pipeline.model import Answer, CallRequest, Within
 from nova_mcp.pipeline.passes import Passes
 from nova_mcp.pipeline.redacting import redacted_answer
-from nova_mcp.pipeline.render import Reader, render, tokens_of, unrecorded, with_notices
+from nova_mcp.pipeline.render import Reader, not_recorded, render, tokens_of, unrecorded, with_notices
 from nova_mcp.pipeline.running import Running
 from nova_mcp.pipeline.site_notes import GATE as NOTE_GATE
 from nova_mcp.pipeline.site_notes import SiteNotes, warned_of, with_site_warning
@@ -183,6 +186,7 @@ class Pipeline:
                 late = [gate for gate in spec.gates if gate in TAB_GATES]
                 notices += self._admit(spec, params, envelope, late)
                 self._sites.admitted(envelope)
+                await self._require_store(spec)
                 envelope.shadow_gate = shadow_gate(notices)
                 context = self._context(request, envelope, tokens_of(notices))
                 try:
@@ -193,6 +197,15 @@ class Pipeline:
                 self._note_look(envelope)
                 self._note_use(request, envelope)
         return ended or Failed(overdue(budget_ms))
+
+    async def _require_store(self, spec: ToolSpec) -> None:
+        """With the store down only reads run; whatever else is done must be on record."""
+        if spec.effect == "read":
+            return
+        try:
+            await self._parts.recorder.require()
+        except StoreUnavailable as failure:
+            raise not_done(failure) from failure
 
     async def _ran(self, spec: ToolSpec, context: ToolContext, params: Params, attempt: Attempt | None) -> Result:
         """The tool itself; the third failure in a row of the very same call is told as what it is."""
@@ -283,6 +296,7 @@ class Pipeline:
                 session_id=request.session_id,
                 step=partial(self._step, request, envelope),
                 reserved_tokens=reserved_tokens,
+                require_store=parts.recorder.require,
             ),
             evidence=envelope.evidence,
             ports=parts.ports,
@@ -359,9 +373,13 @@ class Pipeline:
             if self._parts.settings.learning.passes and not envelope.is_step:
                 self.passes.notice(envelope.evidence.tab)
             return self._answer(envelope, settled(ending, envelope.evidence), lesson)
-        if not envelope.evidence.action_dispatched:
-            return self._answer(envelope, Failed(store_failed(failure)))
-        return unrecorded(self._answer(envelope, ending))
+        if envelope.evidence.action_dispatched:
+            return unrecorded(self._answer(envelope, ending))
+        if stands_unrecorded(ending, envelope.spec, envelope.evidence):
+            return not_recorded(self._answer(envelope, ending), failure)
+        if isinstance(ending, Failed) and ending.error.reason_code == STORE_REASON:
+            return self._answer(envelope, ending)
+        return self._answer(envelope, Failed(store_failed(failure)))
 
     def _answer(self, envelope: Envelope, ending: Ending, lesson: Lesson = NO_LESSON) -> Answer:
         effect = envelope.spec.effect if envelope.spec is not None else None

@@ -7,7 +7,7 @@ from nova_mcp.observation.model import CallOutcome, OutcomeKind
 from nova_mcp.pipeline.gates import Notice
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.context import Evidence
-from nova_mcp.tools.spec import Result
+from nova_mcp.tools.spec import Result, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Failed:
 Ending = Done | Failed
 
 CANCELLED_REASON = "call.cancelled"
+STORE_REASON = "store.unavailable"
 
 
 def outcome_of(ending: Ending, evidence: Evidence) -> CallOutcome:
@@ -110,9 +111,28 @@ def overdue(budget_ms: int) -> NovaError:
     )
 
 
+def stands_unrecorded(ending: Ending, spec: ToolSpec | None, evidence: Evidence) -> bool:
+    """Whether an answer holds without a record: of a call that only looked, and asked the store to decide nothing."""
+    if spec is None or spec.effect != "read":
+        return False
+    return evidence.decide is None and evidence.after_commit is None
+
+
+def not_done(failure: StoreUnavailable) -> NovaError:
+    """A call that was refused before it did anything, because no record could be written of it."""
+    return Unavailable(
+        STORE_REASON,
+        f"Nothing was done, because it could not be recorded: {failure.message}.",
+        f"{failure.hint}. Tools that only read still work; their answers say that they were not recorded.",
+        stage="gate",
+        retry_after_ms=1_000,
+        action_dispatched=False,
+    )
+
+
 def store_failed(failure: StoreUnavailable) -> NovaError:
     return Unavailable(
-        "store.unavailable",
+        STORE_REASON,
         f"The evidence store can't be used: {failure.message}",
         failure.hint,
         stage="dispatch",

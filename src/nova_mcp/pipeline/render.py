@@ -10,6 +10,7 @@ from nova_mcp.pipeline.endings import Done, Ending, Failed
 from nova_mcp.pipeline.gates import MOST_SHOWN, Notice
 from nova_mcp.pipeline.model import Answer
 from nova_mcp.settings import ToolNames
+from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tokens import estimate_tokens
 from nova_mcp.tools.names import callable_fix
 from nova_mcp.tools.spec import PageResult, compact
@@ -42,6 +43,15 @@ def unrecorded(answer: Answer) -> Answer:
     """The page was touched but the ledger could not be written: the answer stands and says so."""
     body = answer.structured | {"actionDispatched": True, "evidenceRecorded": False}
     return replace(answer, structured=body, text=compact(body))
+
+
+def not_recorded(answer: Answer, failure: StoreUnavailable) -> Answer:
+    """A look at a page that the ledger does not know of: the answer stands and says so."""
+    body = answer.structured | {"evidenceRecorded": False, "notRecorded": failure.message}
+    if answer.text == compact(answer.structured):
+        return replace(answer, structured=body, text=compact(body))
+    line = f"! not recorded: {one_line(failure.message, NOTICE_CHARS)}"
+    return replace(answer, structured=body, text=f"{answer.text}\n{line}")
 
 
 def render_fix(fix: Fix, reader: Reader) -> dict[str, Json]:

@@ -1,7 +1,9 @@
 """The database: units of work on worker threads, one transaction each, on SQLite or PostgreSQL."""
 
+import contextlib
 import errno
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -19,6 +21,9 @@ from nova_mcp.storage.errors import StoreUnavailable, unavailable
 from nova_mcp.storage.filesystem import network_file_system
 from nova_mcp.storage.lanes import Lane
 from nova_mcp.storage.reading import LookingSession
+
+# One transaction of a call takes a few pages of the log.
+LEAST_FREE_BYTES = 256 * 1024
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -108,12 +113,13 @@ class Database:
     async def trouble(self, limit_s: float) -> StoreUnavailable | None:
         """Why the store could not take a record right now, or None: a write transaction that writes nothing.
 
-        It finds a store that is gone, replaced, locked, read-only, upgraded or unreachable. A full disk shows only when
-        something is written.
+        It finds a store that is gone, replaced, locked, upgraded or unreachable, and a file on a full disk. A quota, or
+        a full disk of a database server, shows only when something is written.
         """
         with anyio.move_on_after(limit_s):
             try:
                 await self.write(_nothing)
+                _require_room(self.url)
             except StoreUnavailable as failure:
                 return failure
             return None
@@ -141,6 +147,15 @@ def _wall_ms() -> int:
 
 def _nothing(_: Connection) -> None:
     """The work of a transaction that only shows that there can be one."""
+
+
+def _require_room(url: URL) -> None:
+    """A disk without room for one more page of the log is full, before a write finds that out."""
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return
+    with contextlib.suppress(OSError):
+        if (free := shutil.disk_usage(Path(url.database).parent).free) < LEAST_FREE_BYTES:
+            raise StoreUnavailable("full", f"{free} bytes free")
 
 
 @dataclass(frozen=True, slots=True)

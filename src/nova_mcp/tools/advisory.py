@@ -1,19 +1,22 @@
 """What other parts of Nova say beside a look at a page: in which order, and how they share its budget."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from nova_mcp.browser.knowledge_look import SignalsSeen
 from nova_mcp.observation.model import Json
+from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tokens import estimate_tokens, fit_tokens, line_tokens
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.fact_hints import ToldHints, ok_hints
 from nova_mcp.tools.goals import GoalContextPart, goal_context_part
 from nova_mcp.tools.knowledge_advice import NOTHING_KNOWN, KnowledgeHints, ToldKnowledge, knowledge_hints
-from nova_mcp.tools.memory_hints import ToldMemory, memory_hints
+from nova_mcp.tools.memory_hints import NOTHING_TO_MIND, ToldMemory, memory_hints
 from nova_mcp.tools.note_hints import NoteHints, note_hints, note_omissions, notes_still
-from nova_mcp.tools.run_hints import RunHints, run_hints, runs_still
+from nova_mcp.tools.run_hints import NO_RUNS, RunHints, run_hints, runs_still
+
+T = TypeVar("T")
 
 # All of it together gets this much of the answer at most; the page itself needs the rest.
 ADVISORY_TOKENS: Final = 300
@@ -90,28 +93,37 @@ class Advisory:
 
     async def _moved(self, ctx: ToolContext) -> "Advisory":
         # No longer than what was kept free for the hint about the page before.
-        facts = await ok_hints(ctx, estimate_tokens(self.facts.line))
+        facts = await unless_down(ok_hints(ctx, estimate_tokens(self.facts.line)), ToldHints())
         return replace(self, facts=facts, notes=notes_still(self.notes), runs=runs_still(ctx, self.runs))
+
+
+async def unless_down(asked: Awaitable[T], otherwise: T) -> T:
+    """What the store knows, or `otherwise` while it can't be asked: a look at a page does not depend on it."""
+    try:
+        return await asked
+    except StoreUnavailable:
+        return otherwise
 
 
 async def advisory(ctx: ToolContext, max_tokens: int, known_notes_hash: str | None) -> Advisory:
     """The goal and what must be read come first; each of the others gets what those before it leave."""
     url = ctx.tab.url
     room = min(ADVISORY_TOKENS, max_tokens // ADVISORY_SHARE)
-    goal = goal_context_part(await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id))
+    context = ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id)
+    goal = goal_context_part(await unless_down(context, None))
     goal_line = "" if goal is None else fit_tokens(goal.line(), room)
     room -= line_tokens(goal_line)
-    notes = await note_hints(ctx, known_notes_hash)
+    notes = await unless_down(note_hints(ctx, known_notes_hash), None)
     if notes is not None:
         room -= notes.tell_enforced(room)
-    runs = await run_hints(ctx, room)
+    runs = await unless_down(run_hints(ctx, room), NO_RUNS)
     room -= line_tokens(runs.line)
-    facts = await ok_hints(ctx, max(0, room))
+    facts = await unless_down(ok_hints(ctx, max(0, room)), ToldHints())
     doubt_room = facts.room_for_doubts
     room -= line_tokens(facts.line) + doubt_room
     if notes is not None:
         room -= notes.tell_hints(room)
-    memory = await memory_hints(ctx, max(0, room - 1))
+    memory = await unless_down(memory_hints(ctx, max(0, room - 1)), NOTHING_TO_MIND)
     room -= line_tokens(memory.line)
-    knowledge = await knowledge_hints(ctx, max(0, room))
+    knowledge = await unless_down(knowledge_hints(ctx, max(0, room)), KnowledgeHints())
     return Advisory(url, goal, goal_line, notes, runs, facts, memory, knowledge, doubt_room)

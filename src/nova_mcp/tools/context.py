@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from nova_mcp.notes.domain_keeper import DomainNotes
     from nova_mcp.notes.keeper import NoteKeeper
     from nova_mcp.notes.note_memory import NoteMemory
-    from nova_mcp.observation.recorder import Also, Decide
+    from nova_mcp.observation.outage import Also
+    from nova_mcp.observation.recorder import Decide
     from nova_mcp.promotion.learning import Learning
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tasks.task_memory import TaskMemory
@@ -106,6 +107,10 @@ async def no_steps(step: StepCall) -> StepAnswer:
     raise AssertionError("only the pipeline can run steps")
 
 
+async def no_check() -> None:
+    """For calls outside of a pipeline, which records nothing of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallInfo:
     """Which call this is, who makes it, and how to tell them that it takes a while.
@@ -121,6 +126,8 @@ class CallInfo:
     intent: Callable[[str], CallRecord]
     session_id: str | None = None
     step: RunStep = no_steps
+    # Raises StoreUnavailable when what is about to be done could not be recorded.
+    require_store: Callable[[], Awaitable[None]] = no_check
     # What the answer's text has to leave free of its budget for what gates have to say.
     reserved_tokens: int = 0
 

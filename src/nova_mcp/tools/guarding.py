@@ -78,10 +78,12 @@ def touched(ctx: ToolContext, scene: Scene) -> None:
 
 
 async def refuse_unheard(ctx: ToolContext, tab: Tab) -> None:
-    """The page went to another host since the call was let in, or that is a while ago and notes may have changed."""
+    """The page went to another host since the call was let in, or that is a while ago: notes may have changed, and the
+    store may have gone."""
     evidence, keeper, now_ms = ctx.evidence, ctx.domain_notes, ctx.ports.clock.monotonic_ms()
     if (host := page_host(tab.site_url)) == evidence.noted_host and now_ms - evidence.noted_at_ms < HEARD_FOR_MS:
         return
+    await ctx.call.require_store()
     due = await keeper.due(ctx.connection, tab.target_id, tab.site_url)
     if due is not None and due.blocking:
         evidence.told.append(partial(keeper.told_refusal, due))

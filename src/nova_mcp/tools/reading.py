@@ -10,6 +10,7 @@ from nova_mcp.browser.lines import one_line
 from nova_mcp.browser.read_progress import Piece, advanced
 from nova_mcp.browser.reading import ReadReport, ReadRequest, as_page_text
 from nova_mcp.browser.reading import read_text as read
+from nova_mcp.tools.advisory import unless_down
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import MaybeElementParams
 from nova_mcp.tools.spec import PageResult, TargetParams, maybe, tool
@@ -71,7 +72,7 @@ async def read_text(ctx: ToolContext, p: ReadTextParams) -> ReadTextResult:
     tab.require_ready()
     # Only the text of a whole page can cover one, and only then it has to be measured.
     whole = p.selector is None and p.ref is None
-    counts = whole and await ctx.tasks.coverage.counts_pages(ctx.caller.owner)
+    counts = whole and await unless_down(ctx.tasks.coverage.counts_pages(ctx.caller.owner), otherwise=False)
     request = ReadRequest(p.locator(), p.scope, p.max_chars, p.offset, p.continuation_token, p.include_hidden, counts)
     report = await read(tab, request)
     ctx.evidence.selector = p.selector
