@@ -329,12 +329,15 @@ const isComposer = (el) => {
   return tag === "textarea" || attr(el, "role") === "textbox";
 };
 
+// A line for messages is known by what it says of itself, and stands in no form that is filled in.
+const isMessageLine = (el) => tagOf(el) === "input" && isTextBox(el) && !isSearchField(el) && !sharesForm(el) && saysMessage(el);
+
 // Elements up to five levels above a composer; a control inside one of them stands near it.
 const composerHalo = () => {
   const halo = new Set();
-  const found = queryAll(DOC, "textarea,[contenteditable],[role=textbox]");
+  const found = queryAll(DOC, "textarea,[contenteditable],[role=textbox],input:not([type]),input[type=text]");
   for (let i = 0; i < Math.min(found.length, 50); i += 1) {
-    if (!isComposer(found[i]) || !rendered(found[i])) continue;
+    if (!(isComposer(found[i]) || isMessageLine(found[i])) || !rendered(found[i])) continue;
     let node = composedParent(found[i]);
     for (let depth = 0; node !== null && depth < 5; depth += 1, node = composedParent(node)) {
       const tag = tagOf(node);
