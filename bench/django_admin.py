@@ -56,6 +56,9 @@ class Lab:
     def end_sessions(self) -> None:
         self._change("delete from django_session")
 
+    def remove_group(self, name: str) -> None:
+        self._change("delete from auth_group where name = ?", name)
+
     def add_group(self, name: str) -> None:
         self._change("insert into auth_group (name) values (?)", name)
 
@@ -161,6 +164,16 @@ async def session_ended_meanwhile(hand: Hand, lab: Lab, name: str) -> tuple[Told
     return told, done
 
 
+async def group_gone_meanwhile(hand: Hand, lab: Lab, name: str) -> tuple[Told, bool]:
+    """Renamed after another person deleted it: the application redirects to its start page with a warning."""
+    lab.add_group(name)
+    await hand.open(f"{lab.base_url}/admin/auth/group/{lab.group_id(name)}/change/")
+    await hand.call("nova.type_selector", {"selector": "#id_name", "text": f"{name} renamed"})
+    lab.remove_group(name)
+    told = await hand.act("nova.guarded_submit_form", {"selector": "input[name=_save]"})
+    return told, lab.groups(f"{name} renamed") == 1
+
+
 async def group_deleted(hand: Hand, lab: Lab, name: str) -> tuple[Told, bool]:
     lab.add_group(name)
     await hand.open(f"{lab.base_url}/admin/auth/group/{lab.group_id(name)}/delete/")
@@ -201,6 +214,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     group_without_name,
     group_name_taken,
     session_ended_meanwhile,
+    group_gone_meanwhile,
     group_deleted,
     user_saved,
     user_passwords_differ,

@@ -276,7 +276,7 @@ def _drawn(trial: Trial) -> str:
 def main(*, long: bool) -> int:
     print(f"truth · {machine()}\n")
     count, workers = number("trials", 1200 if long else 150), number("workers", WORKERS)
-    flashes = number("flashes", 2700 if long else 240)
+    flashes = number("flashes", 3000 if long else 240)
     started = time.perf_counter()
     seen = anyio.run(measure, count, flashes, SEED, workers)
     pressed = len([one for one in seen if one.wrong])

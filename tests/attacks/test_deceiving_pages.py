@@ -176,16 +176,20 @@ BAD_FRAME = contract(assertion("dom.#a@visible", frameId="no-such-frame"))
 BAD_SCOPE = contract(assertion("form.fields.valid@css=%3A%3Anope((", True))
 
 
-@pytest.mark.parametrize("given", [BAD_CSS, BAD_FRAME, BAD_SCOPE], ids=["selector", "frame", "scope"])
+_CLICK: dict[str, Any] = {"selector": "#go"}
+
+
 @pytest.mark.parametrize(
-    ("tool", "arguments"),
+    ("tool", "arguments", "given"),
     [
-        ("click_selector", {"selector": "#go"}),
-        ("guarded_submit_form", {"selector": "#go"}),
-        ("type_selector", {"selector": "[name=q]", "text": "x", "pressEnter": True}),
-        ("input_key", {"selector": "#go", "key": "Enter"}),
+        ("click_selector", _CLICK, BAD_CSS),
+        ("click_selector", _CLICK, BAD_FRAME),
+        ("click_selector", _CLICK, BAD_SCOPE),
+        ("guarded_submit_form", _CLICK, BAD_CSS),
+        ("type_selector", {"selector": "[name=q]", "text": "x", "pressEnter": True}, BAD_CSS),
+        ("input_key", {"selector": "#go", "key": "Enter"}, BAD_FRAME),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=["selector", "frame", "scope", "submit", "type", "key"],
 )
 async def test_a_contract_that_cannot_be_evaluated_stops_before_anything_is_sent(
     place: Place, pages: Shop, tool: str, arguments: dict[str, Any], given: dict[str, Any]

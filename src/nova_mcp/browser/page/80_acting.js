@@ -87,7 +87,7 @@ const findPoint = (el, accepted) => {
       // What lies inside a frame is another page's business: a press there is seen by nobody here.
       if (hits(pressable, hit) && !EMBEDDING.has(tagOf(hit))) {
         return { x, y, hit };
-      } else if (hit !== null && !composedContains(hit, el)) blocker ??= hit;
+      } else if (hit !== null && (hit === el || !composedContains(hit, el))) blocker ??= hit;
     }
   }
   return { blocker };

@@ -54,7 +54,7 @@ const rememberForm = (watch) => {
   const asks = watch.refs.some((ref) => (ref.name ?? "").startsWith("form."));
   if (asks) {
     rememberNotices(watch);
-    watch.base.plain = queryDeep(DOC, "h1,h2,h3,main p,body > p,strong", NOTICES.plain).map((el) => hashText(shownTextOf(el)));
+    watch.base.plain = plainTexts().map((el) => hashText(shownTextOf(el)));
   }
   const form = formOfAction() ?? onlyForm();
   if (form === null) return;

@@ -12,7 +12,9 @@ const SPEAKING_CSS =
   '[role=alert],[role=alertdialog],[role=status],[aria-live=assertive],[aria-live=polite],output,' +
   ["alert", "messag", "notice", "notif", "flash", "toast", "snack", "callout", "growl", "swal2", "warn", "error", "danger", "success", "negative", "positive"]
     .map((part) => `[class*="${part}" i]`).join(",") + ',[id*="flash" i],[id*="messages" i],[data-testid*="toast" i],[data-testid*="alert" i]';
-const NOTICES = { most: 120, levels: 4, plain: 80, plainChars: 200 };
+const NOTICES = { most: 120, levels: 4, plain: 80, plainChars: 200, millis: 60 };
+// Asked first, because it is cheap: what holds more text than this is no message, however it is called.
+const isWordy = (el) => textContentOf(el).length > 6 * LONGEST_NOTICE;
 
 // Texts inside quotation marks are names of things: "Error 404" was saved.
 const QUOTED = /"[^"]{1,120}"|[“„”][^“”„]{1,120}[“”]|«[^»]{1,120}»|‹[^›]{1,120}›|「[^」]{1,120}」|『[^』]{1,120}』|(?<=^|\s)['‘‚][^'’‘]{1,120}['’‘](?=[\s.,;:!?)]|$)/gu;
@@ -30,7 +32,7 @@ const marksAround = (el) => {
   const marks = labelsOn(el);
   let node = composedParent(el);
   for (let level = 0; level < NOTICES.levels && node !== null && tagOf(node) !== "body" && tagOf(node) !== "main"; level += 1, node = composedParent(node)) {
-    if (textContentOf(node).length > 2 * LONGEST_NOTICE || queryDeep(node, FIELD_CSS, 1).length > 0) break;
+    if (isWordy(node) || queryDeep(node, FIELD_CSS, 1).length > 0) break;
     for (const mark of labelsOn(node)) marks.add(mark);
   }
   return marks;
@@ -45,8 +47,10 @@ const isOneOfMany = (el) => hasTwin(el) && !LIVE_ROLES.has(roleOf(el)) && (query
 
 const noticesIn = (scope) => {
   const found = new Map();
+  const deadline = now() + NOTICES.millis;
   for (const el of queryDeep(scope, SPEAKING_CSS, NOTICES.most)) {
-    if (!rendered(el) || INTERACTIVE.has(roleOf(el)) || tagOf(el) === "body" || tagOf(el) === "main" || tagOf(el) === "form") continue;
+    if (now() > deadline) break;
+    if (isWordy(el) || !rendered(el) || INTERACTIVE.has(roleOf(el)) || tagOf(el) === "body" || tagOf(el) === "main" || tagOf(el) === "form") continue;
     const own = labelsOn(el);
     if (!isNoticeLike(el, own) || queryDeep(el, FIELD_CSS, 1).length > 0 || inContent(el)) continue;
     const text = squash(shownTextOf(el).replace(CLOSERS, " "));
@@ -89,8 +93,9 @@ const toneOf = (notice) => {
 };
 
 // Headings and short paragraphs of a page that has nothing else to say.
+const plainTexts = () => queryDeep(DOC, "h1,h2,h3,main p,body > p,strong", NOTICES.plain).filter((el) => !isWordy(el));
 const plainDenials = (isNew) => {
-  for (const el of queryDeep(DOC, "h1,h2,h3,main p,body > p,strong", NOTICES.plain)) {
+  for (const el of plainTexts()) {
     if (!rendered(el) || inContent(el) || closest(el, (node) => tagOf(node) === "a" || tagOf(node) === "td") !== null) continue;
     const text = shownTextOf(el);
     if (text.length < 2 || text.length > NOTICES.plainChars || !isNew(text) || namesSuccess(text, true)) continue;
@@ -112,9 +117,10 @@ const noticesRead = new WeakMap();
 const noticesFor = (scope, watch) => {
   const known = noticesRead.get(watch);
   if (known !== undefined && known.scope === scope && now() - known.at < READ_AGAIN_MS) return known.list;
-  const list = noticesIn(scope).map((notice) => ({
-    text: notice.text, tone: toneOf(notice), old: stoodBefore(watch, notice.text), good: notice.plainly && isMarkedGood(notice),
-  }));
+  const list = noticesIn(scope).map((notice) => {
+    const old = stoodBefore(watch, notice.text);
+    return { text: notice.text, old, tone: old ? null : toneOf(notice), good: notice.plainly && isMarkedGood(notice) };
+  });
   noticesRead.set(watch, { scope, at: now(), list });
   return list;
 };
@@ -170,7 +176,9 @@ const resembles = (names, form) => {
 
 facts["form.gone"] = (_scope, watch) => {
   const { formKey: key, formNames: names = [], tag } = watch.base;
-  if (tag !== undefined && tag !== DOCUMENT_TAG && !hadItsSay()) return false;
+  // Without a look from before there is nothing it could be gone from.
+  if (tag === undefined) return undefined;
+  if (tag !== DOCUMENT_TAG && !hadItsSay()) return false;
   if (!key) return true;
   return !queryDeep(DOC, "form", 50).some((form) => (form === watch.form || formKey(form) === key || resembles(names, form)) && seenByEye(form)) &&
     !(watch.form && isConnected(watch.form) && seenByEye(watch.form));
