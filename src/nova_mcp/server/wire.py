@@ -150,7 +150,7 @@ class Wire:
                 error = ErrorData(code=message.code, message=message.message, data={"reasonCode": message.reason_code})
                 await outbound.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.request_id, error=error)))
             else:
-                await self._expect(message, len(item))
+                await self._expect(message, len(item) if isinstance(item, bytes) else item.size)
                 await inbound.send(SessionMessage(message))
 
     async def _expect(self, message: JSONRPCMessage, size: int) -> None:
