@@ -143,7 +143,6 @@ class Wire:
     ) -> None:
         if isinstance(item, bytes) and not item.strip():
             return
-        size = len(item) if isinstance(item, bytes) else 0
         message = reject_oversized(item) if isinstance(item, Oversized) else decode(item, self._max_bytes)
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             if isinstance(message, Rejected):
@@ -151,7 +150,7 @@ class Wire:
                 error = ErrorData(code=message.code, message=message.message, data={"reasonCode": message.reason_code})
                 await outbound.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=message.request_id, error=error)))
             else:
-                await self._expect(message, size)
+                await self._expect(message, len(item) if isinstance(item, bytes) else item.size)
                 await inbound.send(SessionMessage(message))
 
     async def _expect(self, message: JSONRPCMessage, size: int) -> None:
