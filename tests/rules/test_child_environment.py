@@ -1,10 +1,13 @@
 """What Chromium and its driver learn of the server's environment: an allow-list, nothing by default."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.browser.child_environment import child_environment
+from nova_mcp.browser.egress import system_proxy
 
 USUAL = {
     "PATH": "/usr/bin",
@@ -40,3 +43,17 @@ def test_a_name_that_is_not_listed_is_never_passed_on(unknown: dict[str, str]) -
 @pytest.mark.parametrize("name", ["KRB5CCNAME", "GITHUB_TOKEN"])
 def test_an_operator_can_name_more(name: str) -> None:
     assert child_environment({**SECRET, name: "y"}, (name,)) == {name: "y"}
+
+
+@pytest.mark.parametrize(
+    ("proxy", "expected"),
+    [("http://proxy.example:3128", "http://proxy.example:3128"), ("http://agent:secret@proxy.example:3128", None)],
+)
+def test_a_proxy_that_the_browser_is_not_told_of_leaves_its_requests_to_the_judged_way_out(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, expected: str | None
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    assert system_proxy() == expected
+    assert ("HTTPS_PROXY" in child_environment(os.environ)) is (expected is not None)

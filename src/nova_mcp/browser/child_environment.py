@@ -41,11 +41,11 @@ def child_environment(environ: Mapping[str, str], also: Iterable[str] = ()) -> d
 def _passes(name: str, value: str) -> bool:
     upper = name.upper()
     if upper in _PROXIES:
-        return _without_password(value)
+        return without_password(value)
     return upper == "NO_PROXY" or upper in _NAMES or upper.startswith(_PREFIXES)
 
 
-def _without_password(proxy: str) -> bool:
+def without_password(proxy: str) -> bool:
     """Chromium takes no password from there anyway, so an address that holds one is of no use to it."""
     try:
         return "@" not in urlsplit(proxy if "//" in proxy else f"//{proxy}").netloc

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 from urllib.request import getproxies
 
+from nova_mcp.browser.child_environment import without_password
 from nova_mcp.hosts import ip_address, under
 
 Resolve: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
@@ -72,6 +73,9 @@ def system_network() -> Network:
 
 
 def system_proxy() -> str | None:
-    """The proxy that this machine's settings name for the web; a browser behind one resolves no names itself."""
-    named = getproxies()
-    return next((named[scheme] for scheme in ("https", "http", "all", "socks") if named.get(scheme)), None)
+    """The proxy that this machine's settings name for the web; a browser behind one resolves no names itself.
+
+    An address with a password is not handed to the browser, so the browser is not behind that proxy.
+    """
+    named = [getproxies().get(scheme) for scheme in ("https", "http", "all", "socks")]
+    return next((proxy for proxy in named if proxy and without_password(proxy)), None)
