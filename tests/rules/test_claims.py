@@ -42,6 +42,7 @@ from nova_mcp.journal.model import (
     CandidateEvidence,
     Coverage,
     Decision,
+    EvidenceStrength,
     FinalizeOrder,
     FinalizeStats,
     FinalizeSummary,
@@ -381,7 +382,8 @@ def test_a_callers_commit_still_writes_only_promotable_candidates():
     summary = FinalizeSummary((candidate(1), candidate(2, score=0.5), candidate(3, status="unverified")))
     done = conclude(CONTEXT, FinalizeOrder("commit", "good_run"), summary, "job_1")
     assert done.decision == Decision("commit", "caller", "good_run")
-    assert done.stats == FinalizeStats(3, 2, 1, 1, 0.5, round((1.45 + 0.5 + 1.45) / 3, 4))
+    average = round((1.45 + 0.5 + 1.45) / 3, 4)
+    assert done.stats == FinalizeStats(3, 2, 1, 1, 0.5, average, EvidenceStrength(weak=1, medium=0, strong=2))
     assert done.job is not None
     assert (done.job.job_type, done.job.payload, done.job.job_key) == ("finalize.noop", {}, "finalize:claim_1")
 

@@ -354,6 +354,21 @@ def test_a_misspelt_core_key_is_answered_with_the_nearest(typed, meant):
     assert meant is None or meant in (key_problem(typed) or "")
 
 
+@pytest.mark.parametrize("key", ["myApp.cartCount", "shop.cart.itemCount", "a.b_C9", "shop.cart_items"])
+def test_a_custom_key_may_be_written_in_camel_case(key):
+    assert key_problem(key) is None
+
+
+@pytest.mark.parametrize("key", ["core.loginState", "cORE.login_state", "coRe.x", "core.Login_state"])
+def test_no_spelling_of_the_core_namespace_makes_a_custom_key(key):
+    assert key_problem(key) is not None
+
+
+@pytest.mark.parametrize("key", ["shop.apiKey", "myApp.userPassword", "myApp.sessionToken"])
+def test_a_credential_is_known_by_a_name_in_camel_case(key):
+    assert sensitive_reason(key, "abc123") == "a credential"
+
+
 def test_a_deprecated_signal_and_a_strange_address_are_warned_about():
     old = {"core.old": Signal("core.old", "string", "", "", deprecated=True)}
     assert "deprecated" in (value_warning("core.old", "x", old) or "")

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -231,3 +232,14 @@ def test_blocks_go_in_their_order_and_only_while_there_is_too_much(given_blocks:
 def test_a_block_weighs_what_it_is_on_the_wire() -> None:
     assert weight({"a": ["ä", 1]}) == len(json.dumps({"a": ["ä", 1]}, ensure_ascii=False, separators=(",", ":")))
     assert weight(None) == 0
+
+
+@pytest.mark.parametrize("detail", ["compact", "full"])
+@pytest.mark.parametrize("learn", [None, LearnBrief("shop.example", Floors(8, 12))])
+def test_both_modes_name_the_tools_of_knowledge_and_when_to_use_them(detail: Any, learn: LearnBrief | None) -> None:
+    text = instructions_text(Matter(detail=detail, learn=learn))
+    names = {spec.canonical for spec in load_catalogue().bundle("pks_learning")}
+    wanted = {name for name in names if name.startswith(("nova.learn_", "nova.pks_")) and "platform" not in name}
+    assert len(wanted) == 12
+    assert {name for name in wanted if not re.search(rf"{re.escape(name)}\b", text)} == set()
+    assert "pks_learning" in text

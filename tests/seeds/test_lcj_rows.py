@@ -426,6 +426,7 @@ async def test_state_strong_a_verified_candidate_with_enough_evidence_is_promote
     stats = done["finalizeStats"]
     assert (stats["candidatesTotal"], stats["candidatesVerified"]) == (1, 1)
     assert (stats["candidatesPromotable"], stats["curatedUpserts"]) == (1, 1)
+    assert done["evidenceStrength"] == {"weak": 0, "medium": 0, "strong": 1}
     assert stats["evidenceMinScore"] == stats["evidenceAvgScore"] == await ada.server.score(body["candidateId"])
     (row,) = await ada.server.rows(curated_entry, candidate_id=body["candidateId"])
     assert (row["component"], row["merge_count"]) == ("desk", 0)

@@ -568,7 +568,7 @@ async def test_instructions_quote_enforced_notes_in_full_and_ten_hints(server: S
     assert [len(one.text) for one in quoted.hints] == [200] * 10
     assert quoted.omitted == 2
     failed(await ack(place, "STOP"), -32003, "domain_note.not_delivered")
-    keeper.told_instructions(("local", "default"), quoted)
+    keeper.told_instructions(place.server.nova._parts.admission.connections.of(("local", "default")), quoted)
     assert (await ack(place, "STOP"))["ok"]
     failed(await ack(place, "H00"), -32003, "domain_note.not_delivered")
     assert await keeper.for_instructions("somebody", host(place)) is None

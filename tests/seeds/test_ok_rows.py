@@ -247,6 +247,12 @@ async def test_a_key_of_the_wrong_shape_is_refused(still: Page, key: str) -> Non
     assert "signalKey" in refused(await still.observe(claim(key, 1)))
 
 
+async def test_custom_keys_in_camel_case_are_taken(page: Page) -> None:
+    told = await page.observe(claim("myApp.cartCount", 3), claim("shop.checkout.stepName", "address"))
+    assert (told["accepted"], told["rejected"]) == (2, 0)
+    assert [one["key"] for one in told["facts"]] == ["myApp.cartCount", "shop.checkout.stepName"]
+
+
 async def test_a_key_of_128_characters_is_taken(page: Page) -> None:
     assert (await page.observe(claim("x." + "y" * 126, 1)))["accepted"] == 1
 

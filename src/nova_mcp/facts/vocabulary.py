@@ -11,7 +11,7 @@ ValueType = Literal["string", "boolean", "string[]"]
 
 MAX_KEY_CHARS: Final = 128
 CORE: Final = "core"
-KEY: Final = re.compile(r"[a-z][a-z0-9]*(\.[a-z][a-z0-9_]*)+")
+KEY: Final = re.compile(r"[a-z][A-Za-z0-9]*(\.[a-z][A-Za-z0-9_]*)+")
 _ADDRESS: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
 
 
@@ -61,7 +61,8 @@ def namespace_of(key: str) -> str:
 
 
 def is_core(key: str) -> bool:
-    return namespace_of(key) == CORE
+    # However it is written: no custom signal may pass for a core one.
+    return namespace_of(key).lower() == CORE
 
 
 def near(key: str, count: int = 3) -> tuple[str, ...]:
@@ -75,7 +76,7 @@ def key_problem(key: str) -> str | None:
     if len(key) > MAX_KEY_CHARS:
         return f"a signal key has at most {MAX_KEY_CHARS} characters (got {len(key)})"
     if KEY.fullmatch(key) is None:
-        return "a signal key is written namespace.path in lower case, such as core.login_state or shop.cart.items"
+        return "a signal key is written namespace.path, such as core.login_state, shop.cart.items or myApp.cartCount"
     if is_core(key) and key not in SIGNALS:
         return f'"{key}" is no core signal; nearest: {", ".join(near(key))}'
     return None

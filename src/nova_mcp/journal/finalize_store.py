@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import BigInteger, Column, Connection, Index, Integer, Table, Text, insert, select
@@ -15,6 +15,7 @@ from nova_mcp.journal.model import (
     ClaimedStats,
     Conclusion,
     Decision,
+    EvidenceStrength,
     FinalizeOrder,
     FinalizeStats,
     FinalizeSummary,
@@ -24,6 +25,8 @@ from nova_mcp.journal.model import (
 from nova_mcp.journal.rules import mismatches, promotable
 from nova_mcp.observation.model import Json
 from nova_mcp.storage.schema import metadata
+
+STRENGTH = "evidenceStrength"
 
 finalize_decision = Table(
     "finalize_decision",
@@ -100,7 +103,7 @@ def write_conclusion(
             "reason_code": decision.reason_code,
             "claimed_reason_code": order.reason_code,
             "claimed_reason_text": order.reason_text,
-            "stats": _text(conclusion.stats.named()),
+            "stats": _text({**conclusion.stats.named(), STRENGTH: asdict(conclusion.stats.strength)}),
             "claimed_stats": _text(order.claimed),
             "decided_at_ms": now_ms,
         },
@@ -153,7 +156,10 @@ def decision_of(conn: Connection, task_id: str) -> StoredDecision | None:
     stats = json.loads(row.stats)
     return StoredDecision(
         Decision(row.decision, row.source, row.reason_code),
-        FinalizeStats(*(stats[name] for name in FinalizeStats().named())),
+        replace(
+            FinalizeStats(*(stats[name] for name in FinalizeStats().named())),
+            strength=EvidenceStrength(**stats.get(STRENGTH, {})),
+        ),
         json.loads(row.claimed_stats),
         row.decided_at_ms,
     )

@@ -26,6 +26,15 @@ StatName = Literal[
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceStrength:
+    """How many candidates have weak, medium and strong evidence."""
+
+    weak: int = 0
+    medium: int = 0
+    strong: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateEvidence:
     """One candidate as finalizing looks at it."""
 
@@ -53,9 +62,10 @@ class FinalizeStats:
     curated_upserts: int = 0
     evidence_min_score: float | None = None
     evidence_avg_score: float | None = None
+    strength: EvidenceStrength = EvidenceStrength()
 
     def named(self) -> dict[StatName, int | float | None]:
-        """As answers and the store spell them."""
+        """As answers and the store spell them; the strength stands beside them."""
         return {
             "candidatesTotal": self.candidates_total,
             "candidatesVerified": self.candidates_verified,

@@ -1,13 +1,16 @@
 """What becomes of a work context's learning when it is released; pure."""
 
+from collections import Counter
 from typing import Final, Literal
 
+from nova_mcp.journal.candidates import strength
 from nova_mcp.journal.model import (
     CandidateEvidence,
     ClaimedStats,
     Conclusion,
     Coverage,
     Decision,
+    EvidenceStrength,
     FinalizeOrder,
     FinalizeStats,
     FinalizeSummary,
@@ -68,6 +71,7 @@ def figures(summary: FinalizeSummary, decision: Decision) -> FinalizeStats:
     """Counted from what is stored; a commit writes promotable candidates and no others, whoever decided it."""
     scores = [candidate.evidence_score for candidate in summary.candidates]
     ready = len(promotable_ids(summary))
+    found = Counter(map(strength, scores))
     return FinalizeStats(
         candidates_total=len(scores),
         candidates_verified=sum(candidate.status == "verified" for candidate in summary.candidates),
@@ -75,6 +79,7 @@ def figures(summary: FinalizeSummary, decision: Decision) -> FinalizeStats:
         curated_upserts=ready if decision.kind == "commit" else 0,
         evidence_min_score=round(min(scores), 4) if scores else None,
         evidence_avg_score=round(sum(scores) / len(scores), 4) if scores else None,
+        strength=EvidenceStrength(found["weak"], found["medium"], found["strong"]),
     )
 
 

@@ -20,7 +20,7 @@ BUNDLES: dict[str, str] = {
     "sandboxes": "Separate cookie jars in one browser.",
     "live_facts": "What is true right now: report it, read it, see which signals there are.",
     "task_memory": "Keep goals and tasks across calls and sessions.",
-    "pks_learning": "Note what might be worth learning, and see what became of it.",
+    "pks_learning": "Knowledge of sites: look up, store and apply it (pks_*), let it grow from what recurs (learn_*).",
     "notes": "Notes written on purpose: for a user, across tasks, and for every agent on a site.",
     "system_tools": "Find and reach every other tool.",
 }

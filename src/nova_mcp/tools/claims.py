@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Literal, cast
 
 from pydantic import Field, JsonValue
@@ -165,6 +166,15 @@ class FinalizeStatsPart(Part):
     evidence_avg_score: float | None
 
 
+class EvidenceStrengthPart(Part):
+    weak: int
+    medium: int
+    strong: int
+
+    def line(self) -> str:
+        return f"evidence {self.weak} weak, {self.medium} medium, {self.strong} strong"
+
+
 class OutboxPart(Part):
     job_id: str
     job_type: JobType
@@ -189,6 +199,7 @@ class TabReleaseResult(Result):
     decision_source: DecisionSource | None = None
     finalize_reason_code: str | None = None
     finalize_stats: FinalizeStatsPart | None = None
+    evidence_strength: EvidenceStrengthPart | None = maybe()
     claimed_stats: dict[StatName, int | float] = maybe({})
     stats_mismatch: list[StatName] = maybe([])
     outbox: OutboxPart | None = maybe()
@@ -201,7 +212,8 @@ class TabReleaseResult(Result):
         if self.released:
             job = f" · {self.outbox.job_type} {self.outbox.state}" if self.outbox else ""
             wrong = f" · counted otherwise: {', '.join(self.stats_mismatch)}" if self.stats_mismatch else ""
-            return f"released {self.target_id}{decided}{job}{wrong}"
+            evidence = f" · {self.evidence_strength.line()}" if self.evidence_strength else ""
+            return f"released {self.target_id}{decided}{evidence}{job}{wrong}"
         if self.release_state == "expired":
             return f"your claim on {self.target_id} had run out{decided}"
         return f"you hold no claim on {self.target_id}"
@@ -275,6 +287,7 @@ def _released(released: Released, order: FinalizeOrder) -> TabReleaseResult:
         decision_source=conclusion.decision.source,
         finalize_reason_code=conclusion.decision.reason_code,
         finalize_stats=_stats(conclusion.stats),
+        evidence_strength=_strength(conclusion.stats),
         claimed_stats=dict(order.claimed),
         stats_mismatch=list(conclusion.mismatches),
         outbox=_outbox(conclusion.job),
@@ -284,6 +297,10 @@ def _released(released: Released, order: FinalizeOrder) -> TabReleaseResult:
 
 def _stats(stats: FinalizeStats) -> FinalizeStatsPart:
     return FinalizeStatsPart.model_validate(stats.named())
+
+
+def _strength(stats: FinalizeStats) -> EvidenceStrengthPart | None:
+    return EvidenceStrengthPart(**asdict(stats.strength)) if stats.candidates_total else None
 
 
 def _outbox(job: OutboxJob | None) -> OutboxPart | None:
