@@ -393,3 +393,8 @@ def test_the_same_refusal_is_logged_once():
 def test_the_remedy_for_a_drift_says_how_long_to_wait():
     told = explain(at_level(1), [drift("d", NOW - 6 * DAY_MS), *spread(3, 2)], NOW)
     assert "let 25 hour(s) pass" in told.remediation[0]
+
+
+@pytest.mark.parametrize("kind", ["demotion", "deprecation"])
+def test_an_entry_that_need_not_step_down_leaves_no_event(kind: TransitionKind) -> None:
+    assert not worth_logging(Hold(kind, 2, (), EvidenceCounts()), None)

@@ -274,12 +274,31 @@ async def test_doubts_and_reading_hints_of_the_site_are_told(place: Place) -> No
     assert "worn drift" in await text_of(place.server, targetId=place.tab)
 
 
+async def test_perceive_tells_the_profile_of_a_run_and_pages_are_its_own_as_units_too(place: Place) -> None:
+    profile = {"profileId": "price-audit", "taskType": "audit", "displayName": "Price audit", "goal": "See all prices"}
+    await place.server.call("task_profile_upsert", agentId="unit", **profile, completionCondition=EXHAUSTIVE)
+    source = {"kind": "explicit", "explicitUrls": [f"{place.origin}/plain"]}
+    run = await place.server.call(
+        "task_instance_create",
+        agentId="unit",
+        profileId="price-audit",
+        unitSource=source,
+        targetUrl="https://far.example/",
+    )
+    assert run["ok"], run
+    aware = (await place.perceive(agentId="unit"))["taskAwareness"]
+    assert [one["instanceId"] for one in aware["activeInstances"]] == [run["instanceId"]]
+    assert aware["profileMatch"]["profileId"] == "price-audit"
+    assert aware["profileMatch"]["completionCondition"]["coverageMode"] == "exhaustive"
+    await place.go("/elsewhere")
+    assert "taskAwareness" not in await place.perceive(agentId="unit")
+
+
 async def test_perceive_tells_runs_of_the_page_and_no_others(place: Place) -> None:
     run = await begun(place.server, "default", "Here", targetUrl=f"{place.origin}/plain")
     await begun(place.server, "default", "Elsewhere", targetUrl="https://elsewhere.example/")
     seen = await place.perceive()
     assert [one["instanceId"] for one in seen["taskAwareness"]["activeInstances"]] == [run["instanceId"]]
-    assert "profileMatch" not in seen["taskAwareness"]
     assert seen["budget"]["estTokens"] <= seen["budget"]["maxTokens"]
     other = await place.perceive(agentId="bob")
     assert "taskAwareness" not in other

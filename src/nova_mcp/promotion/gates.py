@@ -207,5 +207,8 @@ def worth_logging(verdict: Verdict, last: LearningEvent | None) -> bool:
             return True
         case Reject():
             return False
+        case Hold(kind="demotion" | "deprecation"):
+            # An entry that stays where it is was refused nothing.
+            return False
         case Hold():
             return last is None or (last.reason_kind, last.rejection) != (verdict.kind, verdict.reason)

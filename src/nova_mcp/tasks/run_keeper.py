@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import anyio
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, or_, select
 
 from nova_mcp.clock import Ports
 from nova_mcp.observation.deciding import Deciding
@@ -31,7 +31,7 @@ from nova_mcp.tasks.run_looking import RunView, Verified, Wanted
 from nova_mcp.tasks.run_rules import Report
 from nova_mcp.tasks.run_store import Run, run_of, to_run
 from nova_mcp.tasks.runs import Change, Lives, NotDone, Occasion, Reported, Runs, UnitEvidence
-from nova_mcp.tasks.tables import task_instance, task_instance_member
+from nova_mcp.tasks.tables import task_instance, task_instance_member, task_unit
 from nova_mcp.tasks.verification_rules import judge_steps
 
 T = TypeVar("T")
@@ -40,6 +40,14 @@ LABEL_MS: Final = 60_000
 LABELS_KEPT: Final = 1_000
 # Behind the few that are told there may be one whose pages still have to be covered.
 RUNS_LOOKED_AT: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """A page as runs know it."""
+
+    host: str
+    url_hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +185,13 @@ class RunKeeper:
         run = await self._db.read(run_of, principal, instance_id)
         return () if run is None else run.content.verification
 
-    async def awareness(self, caller: Caller, host: str | None = None) -> tuple[ActiveRun, ...]:
-        """The open runs of an agent, the latest first; with a host only those that are about it."""
-        return await self._db.read(self._active, caller.owner, host)
+    async def awareness(self, caller: Caller) -> tuple[ActiveRun, ...]:
+        """The open runs of an agent, the latest first."""
+        return await self._db.read(self._active, caller.owner)
+
+    async def awareness_on(self, caller: Caller, page: RunPage) -> Aware:
+        """The open runs of an agent that a page belongs to, the latest first, and the profile that fits that one."""
+        return await self._db.read(self._active_on, caller.owner, page)
 
     async def open_work(self, caller: Caller) -> OpenWork:
         """The same with the proof of the latest one, and what an exhaustive one still has to cover."""
@@ -225,17 +237,22 @@ class RunKeeper:
         self._labels.clear()
 
     def _aware(self, conn: Connection, run: Run, now: Standing, owner: Owner) -> Aware:
-        if run.profile_id is None:
-            found = self._profiles.best_for(conn, run.principal, run.content, run.target_host)
-        else:
-            found = self._profiles.known(conn, run.principal, run.profile_id)
         counted = {run.instance_id: now}
-        return Aware(
-            tuple(self._reminder(conn, one, counted.get(one.instance_id)) for one in open_runs(conn, owner)), found
-        )
+        runs = tuple(self._reminder(conn, one, counted.get(one.instance_id)) for one in open_runs(conn, owner))
+        return Aware(runs, self._profile_of(conn, run))
 
-    def _active(self, conn: Connection, owner: Owner, host: str | None = None) -> tuple[ActiveRun, ...]:
-        return tuple(self._reminder(conn, run) for run in open_runs(conn, owner, host))
+    def _active(self, conn: Connection, owner: Owner) -> tuple[ActiveRun, ...]:
+        return tuple(self._reminder(conn, run) for run in open_runs(conn, owner))
+
+    def _active_on(self, conn: Connection, owner: Owner, page: RunPage) -> Aware:
+        runs = open_runs(conn, owner, page)
+        found = self._profile_of(conn, runs[0]) if runs else None
+        return Aware(tuple(self._reminder(conn, run) for run in runs), found)
+
+    def _profile_of(self, conn: Connection, run: Run) -> Recognised | None:
+        if run.profile_id is None:
+            return self._profiles.best_for(conn, run.principal, run.content, run.target_host)
+        return self._profiles.known(conn, run.principal, run.profile_id)
 
     def _reminder(self, conn: Connection, run: Run, known: Standing | None = None) -> ActiveRun:
         """With what was just counted for the same call nothing is counted again; reports are not part of a reminder."""
@@ -270,15 +287,18 @@ _MEMBER = task_instance_member.c
 _LATEST = (task_instance.c.last_activity_at_ms.desc(), task_instance.c.instance_id)
 
 
-def open_runs(conn: Connection, owner: Owner, host: str | None = None, most: int = MOST_RUNS) -> list[Run]:
-    """Open runs that an agent is a member of."""
+def open_runs(conn: Connection, owner: Owner, page: RunPage | None = None, most: int = MOST_RUNS) -> list[Run]:
+    """Open runs that an agent is a member of; with a page those of its host and those that have it as a unit."""
     wanted = (
         select(task_instance)
         .join(task_instance_member, _MEMBER.instance_id == task_instance.c.instance_id)
         .where(_MEMBER.principal == owner[0], _MEMBER.agent_id == owner[1], _MEMBER.ended_at_ms.is_(None))
     )
-    if host is not None:
-        wanted = wanted.where(task_instance.c.target_host == host)
+    if page is not None:
+        unit = select(task_unit.c.unit_key).where(
+            task_unit.c.instance_id == task_instance.c.instance_id, task_unit.c.unit_key == f"url:{page.url_hash}"
+        )
+        wanted = wanted.where(or_(task_instance.c.target_host == page.host, unit.exists()))
     return [to_run(row) for row in conn.execute(wanted.order_by(*_LATEST).limit(most))]
 
 

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import Final
 
-from nova_mcp.tasks.run_keeper import Aware
+from pydantic import JsonValue
+
+from nova_mcp.tasks.run_keeper import RunPage
 from nova_mcp.tokens import fit_tokens
 from nova_mcp.tools.context import ToolContext
-from nova_mcp.tools.spec import Part
+from nova_mcp.tools.spec import Part, maybe
 from nova_mcp.tools.task_run_parts import ActiveInstancePart, task_awareness
-from nova_mcp.urls import page_host
+from nova_mcp.urls import normalize_url, page_host, url_hash
 
 BLOCK: Final = "taskAwareness"
 # A line shorter than this says nothing any more.
@@ -16,6 +18,7 @@ LEAST_LINE: Final = 30
 
 
 class OpenRunsPart(Part):
+    profile_match: dict[str, JsonValue] | None = maybe()
     active_instances: list[ActiveInstancePart]
 
 
@@ -36,15 +39,17 @@ NO_RUNS: Final = RunHints()
 
 
 async def run_hints(ctx: ToolContext, room: int) -> RunHints:
-    """The runs whose target lies on the host that the tab shows, within `room` tokens of text."""
-    host = page_host(ctx.tab.url)
-    runs = () if host is None else await ctx.tasks.runs.awareness(ctx.caller, host)
-    told = task_awareness(Aware(runs)).active_instances if runs else []
+    """The runs that the tab's page belongs to by its host or as a unit, within `room` tokens of text."""
+    url, host = normalize_url(ctx.tab.url), page_host(ctx.tab.url)
+    if url is None or host is None:
+        return NO_RUNS
+    aware = task_awareness(await ctx.tasks.runs.awareness_on(ctx.caller, RunPage(host, url_hash(url))))
+    told = aware.active_instances
     if not told:
         return NO_RUNS
     more = f" · {len(told) - 1} more" if len(told) > 1 else ""
     line = fit_tokens(f"{told[0].line()}{more}", room - 1) if room > LEAST_LINE else ""
-    return RunHints(host, OpenRunsPart(active_instances=told), line)
+    return RunHints(host, OpenRunsPart(profile_match=aware.profile_match, active_instances=told), line)
 
 
 def runs_still(ctx: ToolContext, hints: RunHints) -> RunHints:
