@@ -2,11 +2,16 @@
 
 from sqlalchemy import Connection, insert, select
 
+from nova_mcp.tasks.effective_context import Overrides, effective_context
 from nova_mcp.tasks.evidence_rules import unseen
 from nova_mcp.tasks.locators import BadLocator, Declared, unit_locator
+from nova_mcp.tasks.model import CompletionCondition, EvidencePolicy, TaskContent
 from nova_mcp.tasks.tables import task_instance, task_instance_member, task_unit
 from nova_mcp.urls import url_hash
 
+CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("none"))
+CONTENT = TaskContent("audit", "Audit", "Look around", CONDITION)
+CONTEXT = effective_context(CONTENT, {}, Overrides()).text
 ADA = ("local", "ada")
 BOB = ("local", "bob")
 
@@ -30,7 +35,7 @@ def open_run(
             "instance_rev": 0,
             "status": "pending",
             "discovery_state": "unknown",
-            "effective_context": "{}",
+            "effective_context": CONTEXT,
             "effective_context_hash": "",
             "overrides": "{}",
             "task_kind": task_kind,

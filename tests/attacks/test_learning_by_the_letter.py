@@ -95,10 +95,11 @@ async def test_a_refusal_to_apply_never_takes_a_level(place: Place, path: str) -
         told = failed(await place.apply(), -32003, "pks.element_changed")
         assert told["actionDispatched"] is False
         place.later(MINUTE)
+    failed(await place.apply(), -32003, "pks.element_changed")
     assert ((await place.entry()).level, (await place.entry()).deprecated) == (2, False)
     told = await place.server.call("explain", scope=place.scope, stableId="entry")
     assert [one["passed"] for one in told["explain"]["gates"]] == [False, False]
-    # A check that looks on purpose is another matter.
+    # A check that looks on purpose is another matter, even right after a refusal.
     await place.revalidate()
     assert (await place.entry()).level == 1
 

@@ -403,7 +403,7 @@ SCRIPT = "javascript:alert(1)"
 HOSTILE = {
     "pks.script_content": {"fingerprint": {"signals": [{"kind": "text", "match": SCRIPT}]}},
     "pks.script_content in a place": {"context": {"device": SCRIPT}},
-    "pks.script_content in an expected value": fact(expected=[{"a": [SCRIPT]}]),
+    "pks.script_content in an expected value": fact("shop.state", expected=[{"a": [SCRIPT]}]),
     "pks.script_content in a fact": fact(f"dom.{SCRIPT}.text"),
     "pks.selector_too_broad": {"playbook": {"policy": "dismiss", "actions": [{"action": "click", "selector": "*"}]}},
     "pks.polarity_required": {"type": "consent_cmp"},

@@ -154,7 +154,10 @@ async def test_a_demand_on_commits_is_asked_at_the_control(
         verifier=SimpleNamespace(begin=lambda _: Lets()),
     )
     point = None if kind is None else SimpleNamespace(kind=kind)
-    guard, scene = CallGuard(cast(Any, ctx), Wish()), cast(Any, SimpleNamespace(commit_point=lambda: point))
+    # A control without a selector: there is nothing to learn of it.
+    prepared = SimpleNamespace(selector=None, layer=None)
+    scene = cast(Any, SimpleNamespace(tab=ctx.tab, prepared=prepared, commit_point=lambda: point))
+    guard = CallGuard(cast(Any, ctx), Wish())
     if refused:
         with pytest.raises(CapabilityMissing) as said:
             await guard.admit(scene)

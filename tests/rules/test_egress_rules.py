@@ -1,9 +1,12 @@
 """Which addresses a launched browser may be connected to, and which pages may ask for those of this machine."""
 
 import asyncio
+import gc
+import socket
 
 import pytest
 
+from nova_mcp.browser.egress.network import system_network
 from nova_mcp.browser.egress.private_places import EXPECTED_S, NAMES_REMEMBERED, PrivatePlaces
 from nova_mcp.browser.egress.socks import NotSocks, read_request
 from nova_mcp.policy import Denied, NavigationPolicy, judge_destination
@@ -117,3 +120,28 @@ async def test_a_request_names_a_host_or_an_address():
 async def test_what_is_no_such_request_is_not_answered(data: bytes):
     with pytest.raises(NotSocks):
         await requested(data)
+
+
+async def test_a_lookup_that_fails_after_its_connections_were_given_up_is_no_error_of_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    loop, asked, given_up, errors = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event(), []
+
+    async def fails(host: str, port: None, **_: object) -> None:
+        asked.set()
+        await given_up.wait()
+        raise socket.gaierror(socket.EAI_NONAME, "not known")
+
+    monkeypatch.setattr(loop, "getaddrinfo", fails)
+    loop.set_exception_handler(lambda _, context: errors.append(context["message"]))
+    resolve = system_network().resolve
+    waiting = asyncio.ensure_future(resolve("gone.test"))
+    await asked.wait()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    given_up.set()
+    del resolve, waiting
+    await asyncio.sleep(0.01)
+    gc.collect()
+    await asyncio.sleep(0)
+    assert errors == []

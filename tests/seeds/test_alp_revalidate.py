@@ -376,7 +376,7 @@ async def test_a_selector_that_nobody_had_seen_is_confirmed_and_described(place:
 
 async def test_three_clean_checks_on_three_occasions_leave_quarantine(place: Place, server: Server) -> None:
     ill = Health(attempts=1, failures=1, severe_misfires=1, quarantined_at_ms=server.clock.now_ms())
-    await learned(place, WIZARD, "/wizard", health=ill)
+    await learned(place, WIZARD, "/wizard", health=ill, level=1)
     for _ in range(3):
         assert (await place.entry()).health.quarantined_at_ms is not None
         assert only(await place.revalidate())["verdict"] == "healthy"

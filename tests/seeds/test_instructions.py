@@ -52,7 +52,7 @@ async def begun(server: Server, agent: str, name: str = "Price check", **more: A
 
 async def test_it_works_before_any_browser_runs(server: Server) -> None:
     body = await told(server)
-    assert server.nova.health().browser == "not started"
+    assert (await server.nova.health()).browser == "not started"
     assert (body["contractVersion"], body["mode"], body["detail"], body["domain"]) == ("v3", "task", "compact", None)
     assert body.keys() >= BLOCKS
     assert {name for name in BLOCKS if body[name] is not None} == {"evm"}

@@ -135,6 +135,8 @@ def test_an_upsert_retires_candidates_that_raised_themselves(db, prompter):
         "grown": added(db, phenomenon("grown", level=1), Birth("auto")),
     }
     prompt = told(db, prompter.asking("me", ORIGIN, [BANNER])).prompt
+    # Stored since by the agent that was asked.
+    added(db, phenomenon("mine", level=1, type="consent_cmp"), Birth("manual"))
     answering, outcome = answered(db, prompter, prompt.opportunity.opportunity_id, "upsert")
     assert (answering.superseded, outcome.kind) == (1, "ok")
     retired = {name for name in names if db.read_sync(knowledge_store.find, here, name)[0].kept.deprecated}

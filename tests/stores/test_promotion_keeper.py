@@ -83,8 +83,9 @@ async def test_what_passes_its_gates_rises_one_level_and_the_log_says_why(db, ke
     (kept,) = found(db)
     assert (kept.kept.level, kept.kept.updated_at_ms) == (2, NOW)
     told = [(one.reason_kind, one.from_level, one.to_level, one.rejection) for one in events(db)]
-    assert told == [("demotion", 2, 2, "hard_drift_24h"), ("l1_to_l2", 1, 2, None), ("l0_to_l1", 0, 1, None)]
-    assert (events(db)[1].counts.successes, events(db)[1].gates[0].observed) == (3, 3)
+    # An entry that stays where it is leaves no event.
+    assert told == [("l1_to_l2", 1, 2, None), ("l0_to_l1", 0, 1, None)]
+    assert (events(db)[0].counts.successes, events(db)[0].gates[0].observed) == (3, 3)
     assert replayed(db, put.entry_id) == entry_of(kept)
 
 

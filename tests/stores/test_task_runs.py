@@ -378,10 +378,10 @@ def test_open_runs_keep_the_calls_of_their_members(db, build):
         for call_id, at_ms in (("before", NOW - 30_001), ("inside", NOW - 30_000)):
             ledger.append_call(conn, build.call("s1", call_id, started_at_ms=at_ms, **caller))
         ledger.append_call(conn, build.call("s1", "stranger", started_at_ms=NOW))
-        request = PruneRequest(RetentionPolicy(), holds(conn), dry_run=True)
+        request = PruneRequest(None, RetentionPolicy(), holds(conn), dry_run=True)
         assert prune(conn, old, request).kept == {"open_run": 1}
         Story(conn, run).abort()
-        assert prune(conn, old, PruneRequest(RetentionPolicy(), holds(conn), dry_run=True)).kept == {}
+        assert prune(conn, old, PruneRequest(None, RetentionPolicy(), holds(conn), dry_run=True)).kept == {}
 
     db.write_sync(work)
 

@@ -31,12 +31,15 @@ _OFF_BY_THE_DRIVER: Final = (
 )
 # Suggestions of the address bar are web pages of their own, two for every window, though headless windows show no bar.
 _ADDRESS_BAR: Final = ("WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "WebUIOmniboxPopup")
-HEADLESS_FEATURES_OFF: Final = (*_OFF_BY_THE_DRIVER, *_ADDRESS_BAR)
+# Forms of visited pages are described to a server of the vendor, which answers with what their fields may mean.
+_FORM_SERVER: Final = ("AutofillServerCommunication",)
+FEATURES_OFF: Final = (*_OFF_BY_THE_DRIVER, *_FORM_SERVER)
+HEADLESS_FEATURES_OFF: Final = (*FEATURES_OFF, *_ADDRESS_BAR)
 
 
 def launch_args(*, headless: bool) -> tuple[str, ...]:
     if not headless:
-        return _QUIET
+        return (*_QUIET, f"--disable-features={','.join(FEATURES_OFF)}")
     return (*_QUIET, "--disable-gpu", f"--disable-features={','.join(HEADLESS_FEATURES_OFF)}")
 
 

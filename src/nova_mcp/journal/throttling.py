@@ -10,6 +10,7 @@ from nova_mcp.journal.evidence import Observation
 WINDOW_MS: Final = 30_000
 # A phenomenon is proven by use at most once in this time.
 PROOF_WINDOW_MS: Final = 60_000
+HARD: Final = 2
 
 
 def window_ms(observation: Observation) -> int:
@@ -17,7 +18,10 @@ def window_ms(observation: Observation) -> int:
 
 
 def throttle_key(observation: Observation, host: str, target_id: str, tool_name: str) -> str:
-    """What makes two observations the same one. Failures have keys of their own, so no success hides one."""
+    """What makes two observations the same one.
+
+    Failures have keys of their own, so that no success hides one, and so have hard drifts beside light ones.
+    """
     about = (
         observation.target_stable_id
         or observation.candidate_key
@@ -25,7 +29,7 @@ def throttle_key(observation: Observation, host: str, target_id: str, tool_name:
         or observation.fingerprint_hash
         or tool_name
     )
-    side = "against" if observation.outcome < 0 else "for"
+    side = "for" if observation.outcome >= 0 else "hard" if observation.severity == HARD else "against"
     # Proof by use counts per phenomenon and site, whatever tab it came from.
     where = "" if observation.kind == "tob_verified" else target_id
     parts = [observation.kind, host, where, about, side]

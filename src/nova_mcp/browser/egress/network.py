@@ -46,6 +46,8 @@ class _Resolver:
         started, lookup = self.lookups.get(name, (0.0, None))
         if lookup is None or now - started > REMEMBERED_S or _has_failed(lookup):
             lookup = asyncio.create_task(_look_up(host))
+            # Every connection that waits may be given up before a lookup fails; its error is nobody's then.
+            lookup.add_done_callback(_has_failed)
             self.lookups.pop(name, None)
             while len(self.lookups) >= _NAMES_REMEMBERED:
                 del self.lookups[next(iter(self.lookups))]
