@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BROWSER := $(VENV)/.browser
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test bench axe report screenshots run demo docs lock clean
+.PHONY: help setup check test golden bench axe report screenshots run demo docs lock clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ check: $(READY) ## lint, types, architecture, generated files up to date
 
 test: setup ## everything: rules, stores on SQLite and PostgreSQL, wire, real Chromium
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+golden: setup ## record the answers, schemas and reasons that tests/golden compares with (a change needs a reason in its commit)
+	NOVA_WRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden
 
 bench: setup ## print the measurement tables (BENCH=name for one)
 	$(BIN)/python -m bench $(BENCH)
