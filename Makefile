@@ -16,7 +16,7 @@ $(READY): requirements/dev.lock pyproject.toml scripts/setup.sh
 	@touch $@
 
 $(BROWSER): $(READY)
-	@$(BIN)/python -m nova_mcp.browser.install
+	@$(BIN)/python -m nova_mcp.browser.process.install
 	@touch $@
 
 setup: $(BROWSER) ## virtual environment, locked dependencies, a Chromium

@@ -34,7 +34,7 @@ from bench.results import Finding
 from bench.tables import left_out, machine, quantile, remark, show, tell
 from bench.words import chosen, number
 from nova_mcp import __version__
-from nova_mcp.browser.discovery import find_browser, this_machine
+from nova_mcp.browser.process.find_chromium import find_browser, this_machine
 
 NOVA: Final = "nova"
 PARTS: Final = ("cold", "everyday", "jobs", "reach", "huge", "watching")

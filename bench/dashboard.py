@@ -20,11 +20,11 @@ from bench.dashboard_rows import SERVERS, SPAN_MS, call_id, grow
 from bench.findings import flat
 from bench.postgres import private_cluster
 from bench.tables import machine, show, tell
-from nova_mcp.clock import system_ports
+from nova_mcp.calls.model import Answer, CallRequest, ResourceContent
+from nova_mcp.core.clock import system_ports
 from nova_mcp.dashboard.app import build
-from nova_mcp.dashboard.home import Home, Keys
-from nova_mcp.observation.model import ServerId
-from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
+from nova_mcp.dashboard.config import Home, Keys
+from nova_mcp.evidence.model import ServerId
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 

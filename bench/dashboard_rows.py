@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection, insert, update
 
-from nova_mcp.journal.counters import bump
-from nova_mcp.journal.counting import Tally, bucket_of, hour_of
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId
-from nova_mcp.observation.recorder import describe_server
-from nova_mcp.observation.rules import canonical_body, index_columns
-from nova_mcp.observation.store import ledger_body, ledger_link, ledger_server, register_server
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, ServerId
+from nova_mcp.evidence.recorder import describe_server
+from nova_mcp.evidence.rules import canonical_body, index_columns
+from nova_mcp.evidence.store import ledger_body, ledger_link, ledger_server, register_server
+from nova_mcp.memory.journal.statistics.counters import bump
+from nova_mcp.memory.journal.statistics.counting import Tally, bucket_of, hour_of
 from nova_mcp.storage.engine import Database
 
 SERVERS = 4

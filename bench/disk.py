@@ -7,13 +7,13 @@ from sqlalchemy import Connection, text
 
 from bench.journal import NOW_MS, a_call, recorded
 from bench.tables import machine, show
-from nova_mcp.clock import SystemClock, SystemIds
-from nova_mcp.journal.counters import Counters
-from nova_mcp.observation.erasure import Eraser
-from nova_mcp.observation.janitor import retention_policy
-from nova_mcp.observation.model import CallRecord, ServerId, Touched
-from nova_mcp.observation.pruner import PruneRequest, prune
-from nova_mcp.observation.store import ServerInfo, register_server
+from nova_mcp.core.clock import SystemClock, SystemIds
+from nova_mcp.evidence.erasure import Eraser
+from nova_mcp.evidence.janitor import retention_policy
+from nova_mcp.evidence.model import CallRecord, ServerId, Touched
+from nova_mcp.evidence.pruner import PruneRequest, prune
+from nova_mcp.evidence.store import ServerInfo, register_server
+from nova_mcp.memory.journal.statistics.counters import Counters
 from nova_mcp.retention import journal_chore
 from nova_mcp.settings import RetentionSettings
 from nova_mcp.storage.engine import Database

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from nova_mcp.app import Nova, build
+from nova_mcp.calls.model import CallRequest
 from nova_mcp.errors import UnknownTool
-from nova_mcp.pipeline.model import CallRequest
 from nova_mcp.settings import load_settings
 
 Claim = Literal["verified", "likely", "failed", "unclear", "untouched", "duplicate", "broken"]

@@ -13,7 +13,7 @@ import psutil
 from bench.postgres import find_postgres
 from bench.results import Environment
 from nova_mcp import __version__
-from nova_mcp.browser.discovery import find_browser, this_machine
+from nova_mcp.browser.process.find_chromium import find_browser, this_machine
 from nova_mcp.errors import NovaError
 
 ROOT = Path(__file__).resolve().parent.parent

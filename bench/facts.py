@@ -13,10 +13,10 @@ from sqlalchemy import Connection, text
 from bench.findings import bad_share, flat
 from bench.postgres import private_cluster
 from bench.tables import machine, quantile, show, tell
-from nova_mcp.facts import store
-from nova_mcp.facts.model import FRESH_MS, BindingId, Certainty, ClaimResult, Fact, Observation, Page, Scope
-from nova_mcp.facts.replay import rebuilt, replay
-from nova_mcp.facts.rules import canonical
+from nova_mcp.memory.facts import store
+from nova_mcp.memory.facts.model import FRESH_MS, BindingId, Certainty, ClaimResult, Fact, Observation, Page, Scope
+from nova_mcp.memory.facts.replay import rebuilt, replay
+from nova_mcp.memory.facts.rules import canonical
 from nova_mcp.storage.engine import Database
 
 UPDATES = 100_000

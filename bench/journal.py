@@ -17,14 +17,14 @@ from sqlalchemy import Connection, text
 from bench.findings import flat
 from bench.postgres import private_cluster
 from bench.tables import machine, show, tell
-from nova_mcp.journal.collector import derive
-from nova_mcp.journal.counters import LABELS_PER_DAY, LABELS_PER_HOUR, Counters
-from nova_mcp.journal.counting import CAPPED, DAY, HOUR_MS, RUNTIME, day_of
-from nova_mcp.journal.report import StatisticsQuery
-from nova_mcp.journal.statistician import look_up
-from nova_mcp.journal.statistics import _PLAIN, _STANDINGS, _TOTALS
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
-from nova_mcp.observation.store import ServerInfo, append_call, register_server
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
+from nova_mcp.evidence.store import ServerInfo, append_call, register_server
+from nova_mcp.memory.journal.collector import derive
+from nova_mcp.memory.journal.statistics.counters import LABELS_PER_DAY, LABELS_PER_HOUR, Counters
+from nova_mcp.memory.journal.statistics.counting import CAPPED, DAY, HOUR_MS, RUNTIME, day_of
+from nova_mcp.memory.journal.statistics.reader import _PLAIN, _STANDINGS, _TOTALS
+from nova_mcp.memory.journal.statistics.report import StatisticsQuery
+from nova_mcp.memory.journal.statistics.service import look_up
 from nova_mcp.storage.engine import Database
 
 SIZES = (10_000, 100_000, 1_000_000)

@@ -22,8 +22,8 @@ from bench.kill_parts import PROMISED_S, KeySite, PartsTally, key_site, plan_fau
 from bench.tables import machine, show, tell
 from bench.words import number
 from nova_mcp.demo.site import practice_site
-from nova_mcp.observation.auditor import verify
-from nova_mcp.observation.reader import EventFilter, events
+from nova_mcp.evidence.audit import verify
+from nova_mcp.evidence.reader import EventFilter, events
 from nova_mcp.storage.engine import Database
 
 CALLS_PER_ROUND = 12

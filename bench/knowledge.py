@@ -19,14 +19,16 @@ from sqlalchemy import Connection, insert, text
 from bench.findings import flat
 from bench.postgres import private_cluster
 from bench.tables import machine, show, tell
-from nova_mcp.clock import system_ports
-from nova_mcp.journal.collector import derive
-from nova_mcp.journal.counters import Counters
-from nova_mcp.journal.evidence import Observation
-from nova_mcp.journal.store import observation
-from nova_mcp.knowledge.fingerprints import ObservedSignal
-from nova_mcp.knowledge.keeper import KnowledgeKeeper
-from nova_mcp.knowledge.model import (
+from nova_mcp.core.clock import system_ports
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
+from nova_mcp.evidence.store import ServerInfo, append_call, register_server
+from nova_mcp.memory.journal.collector import derive
+from nova_mcp.memory.journal.evidence import Observation
+from nova_mcp.memory.journal.statistics.counters import Counters
+from nova_mcp.memory.journal.store import observation
+from nova_mcp.memory.knowledge.matching.entry_ranking import Request
+from nova_mcp.memory.knowledge.matching.fingerprints import ObservedSignal
+from nova_mcp.memory.knowledge.model import (
     Action,
     Content,
     DayCount,
@@ -38,18 +40,17 @@ from nova_mcp.knowledge.model import (
     Signal,
     StableId,
 )
-from nova_mcp.knowledge.ranking import Request
-from nova_mcp.knowledge.store import _values
-from nova_mcp.knowledge.tables import knowledge_entry, knowledge_scope, knowledge_selector
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
-from nova_mcp.observation.store import ServerInfo, append_call, register_server
-from nova_mcp.promotion import cluster_store, steps_store
-from nova_mcp.promotion.clusters import cluster_of, with_observation
-from nova_mcp.promotion.collector import HOOKS
-from nova_mcp.promotion.generator import planned, suggestions
-from nova_mcp.promotion.model import DAY_MS, ClusterDay, ClusterKey
-from nova_mcp.promotion.scoring import cluster_rank
-from nova_mcp.promotion.tables import learning_cluster, learning_cluster_day
+from nova_mcp.memory.knowledge.service import KnowledgeKeeper
+from nova_mcp.memory.knowledge.store import _values
+from nova_mcp.memory.knowledge.tables import knowledge_entry, knowledge_scope, knowledge_selector
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion.collector import HOOKS
+from nova_mcp.memory.promotion.drafts import cluster_store
+from nova_mcp.memory.promotion.drafts.clusters import cluster_of, with_observation
+from nova_mcp.memory.promotion.drafts.generator import planned, suggestions
+from nova_mcp.memory.promotion.drafts.scoring import cluster_rank
+from nova_mcp.memory.promotion.model import DAY_MS, ClusterDay, ClusterKey
+from nova_mcp.memory.promotion.tables import learning_cluster, learning_cluster_day
 from nova_mcp.storage.engine import Database
 
 SIZES = (1_000, 10_000)

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from bench.results import Finding
 from bench.tables import show, tell
-from nova_mcp.browser.runtime import Browser, BrowserHome
-from nova_mcp.browser.tab import Tab
-from nova_mcp.browser.target_journal import MemoryJournal
-from nova_mcp.clock import system_ports
-from nova_mcp.observation.model import Caller, ServerId
-from nova_mcp.policy import NavigationPolicy
+from nova_mcp.browser.process.runtime import Browser, BrowserHome
+from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.clock import system_ports
+from nova_mcp.core.policy import NavigationPolicy
+from nova_mcp.evidence.model import Caller, ServerId
+from nova_mcp.evidence.targets.journal import MemoryJournal
 from nova_mcp.settings import BrowserSettings
 
 PAGES: Final = Path(__file__).resolve().parent.parent / "tests" / "pages" / "labelled"

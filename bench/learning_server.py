@@ -9,9 +9,9 @@ from pathlib import Path
 from mcp import Client
 
 from nova_mcp.app import Nova, build
-from nova_mcp.clock import Ports, SystemClock, SystemIds
+from nova_mcp.core.clock import Ports, SystemClock, SystemIds
 from nova_mcp.server.manifest import load_manifest
-from nova_mcp.server.mcp import Peer, Wiring, build_server
+from nova_mcp.server.protocol import Peer, Wiring, build_server
 from nova_mcp.settings import Settings
 
 MINUTE_MS = 60_000

@@ -29,7 +29,7 @@ from bench.names_oracle import (
 from bench.names_pages import PACKAGES, Package, pages_of, served, unpacked
 from bench.packages import NotInstalled
 from bench.tables import left_out, machine, remark, show, tell
-from nova_mcp.browser.discovery import find_browser, this_machine
+from nova_mcp.browser.process.find_chromium import find_browser, this_machine
 
 CASES = Path(__file__).resolve().parent.parent / "tests" / "pages" / "names"
 CASE_MARK = ("data-case",)

@@ -21,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from bench.npm import npm_installed, version_of
-from nova_mcp.browser.acting import only_cause
+from nova_mcp.browser.act.action import only_cause
 
 PACKAGES = ("@playwright/mcp@0.0.83", "chrome-devtools-mcp@1.11.0")
 VIEWPORT = "1280x800"

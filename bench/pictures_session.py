@@ -17,9 +17,9 @@ import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from nova_mcp.core.mailbox import Mailbox
 from nova_mcp.demo.site import PracticeSite, practice_site
 from nova_mcp.demo.site_answers import HANDBOOK
-from nova_mcp.human.mailbox import Mailbox
 
 STARTS_WITHIN_S: Final = 60.0
 STORY_LIMIT_S: Final = 600

@@ -20,10 +20,10 @@ from bench.findings import at_least, at_most
 from bench.results import Finding
 from bench.tables import machine, quantile, show, tell
 from nova_mcp.app import build
-from nova_mcp.clock import system_ports
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId
-from nova_mcp.observation.store import ServerInfo, append_call, register_server
-from nova_mcp.pipeline.model import CallRequest
+from nova_mcp.calls.model import CallRequest
+from nova_mcp.core.clock import system_ports
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, ServerId
+from nova_mcp.evidence.store import ServerInfo, append_call, register_server
 from nova_mcp.server.manifest import load_manifest
 from nova_mcp.settings import load_settings
 from nova_mcp.storage.engine import Database

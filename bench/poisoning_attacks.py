@@ -8,8 +8,8 @@ from bench.learning_server import MINUTE_MS, LearningServer
 from bench.poisoning_pages import ORDER
 from bench.practice_agent import Agent, new_agent
 from bench.practice_site import PracticeSite
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import ScopeName
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import ScopeName
 
 Json = dict[str, Any]
 USES = 6

@@ -9,7 +9,7 @@ from mcp import Client
 from mcp_types import TextContent
 
 from bench.practice_tasks import Part, Task, Wish
-from nova_mcp.tokens import estimate_tokens
+from nova_mcp.core.tokens import estimate_tokens
 
 _LINE = re.compile(r'^(e\d+) (\S+) "((?:[^"\\]|\\.)*)" (.+?)(?: \[[a-z, ]+\])*$')
 _ROLES = {

@@ -10,9 +10,9 @@ from bench.practice_pages import PAGES
 from bench.practice_site import Swap, controls
 from bench.practice_tasks import Task
 from bench.practice_visits import Outcome, Record, Visits
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import ScopeName
-from nova_mcp.knowledge.store import Shelved
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import ScopeName
+from nova_mcp.memory.knowledge.store import Shelved
 
 SEED = 20_250_303
 

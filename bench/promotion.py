@@ -10,11 +10,11 @@ from typing import Final, Literal
 from bench.findings import bad_share
 from bench.results import Finding
 from bench.tables import machine, quantile, remark, show, tell
-from nova_mcp.journal.evidence import Direction, Observation
-from nova_mcp.journal.throttling import Held, judge
-from nova_mcp.promotion.counting import LONGEST_LOOKBACK_MS
-from nova_mcp.promotion.folding import Reviewed, observed, reviewed
-from nova_mcp.promotion.model import DAY_MS, HOUR_MS, Entry, Mark
+from nova_mcp.memory.journal.evidence import Direction, Observation
+from nova_mcp.memory.journal.throttle import Held, judge
+from nova_mcp.memory.promotion.gates.counting import LONGEST_LOOKBACK_MS
+from nova_mcp.memory.promotion.gates.folding import Reviewed, observed, reviewed
+from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS, Entry, Mark
 
 PHENOMENA: Final = 500
 MORE_PHENOMENA: Final = 10_000

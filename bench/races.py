@@ -16,14 +16,13 @@ import anyio
 import httpx
 from tests.pages.faults.site import FaultSite
 
-from nova_mcp.clock import system_ports
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import NovaError
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, ServerId
-from nova_mcp.observation.recorder import Recorder, describe_server
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, ServerId
+from nova_mcp.evidence.recorder import Recorder, describe_server
 from nova_mcp.storage.engine import Database
 from nova_mcp.verification.coordinator import Coordinator
-from nova_mcp.verification.facing import Ask, Facing, ResolvedEarlier
-from nova_mcp.verification.goals import Goals
+from nova_mcp.verification.goals.register import Goals
 from nova_mcp.verification.model import (
     Assertion,
     AssertionSet,
@@ -35,6 +34,7 @@ from nova_mcp.verification.model import (
     Seen,
     SentRequest,
 )
+from nova_mcp.verification.request import Ask, Facing, ResolvedEarlier
 from nova_mcp.verification.store import settle_recovered
 from nova_mcp.verification.verifier import Transition, Verifier
 

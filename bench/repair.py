@@ -15,7 +15,7 @@ from bench.repair_sites import SITES
 from bench.results import Finding
 from bench.tables import left_out, machine, remark, show, tell
 from bench.words import chosen, number
-from nova_mcp.knowledge.repair import MIN_CONFIDENCE, Abstain, Assessment, Repair, assess, decide
+from nova_mcp.memory.knowledge.repair.repair import MIN_CONFIDENCE, Abstain, Assessment, Repair, assess, decide
 
 PAIRS = 20
 MORE_PAIRS = 400

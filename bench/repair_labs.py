@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from bench.repair_look import Elements, site_elements
 from bench.repair_sites import SITES, Site
 from bench.repair_truth import Heading, Mislabelled, site_labels, truth_of
-from nova_mcp.knowledge.live import surroundings
-from nova_mcp.knowledge.model import ElementPrint
-from nova_mcp.knowledge.repair import Assessment, assess
+from nova_mcp.memory.knowledge.matching.page_facts import surroundings
+from nova_mcp.memory.knowledge.model import ElementPrint
+from nova_mcp.memory.knowledge.repair.repair import Assessment, assess
 
 Seen = Mapping[tuple[str, str], Mapping[str, Elements]]
 OldPage = Callable[[Sequence[ElementPrint], ElementPrint], Sequence[ElementPrint] | None]

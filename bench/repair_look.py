@@ -16,13 +16,13 @@ from bench.labels import a_tab
 from bench.packages import NotInstalled, cache_folder
 from bench.repair_servers import reach, serving
 from bench.repair_sites import Site
-from nova_mcp.browser import knowledge_look
 from nova_mcp.browser.page import load_bundle
-from nova_mcp.browser.tab import Tab
-from nova_mcp.knowledge import live
-from nova_mcp.knowledge.live import page_elements
-from nova_mcp.knowledge.model import ElementPrint
-from nova_mcp.knowledge.repair import PageElement
+from nova_mcp.browser.read import knowledge_check
+from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.memory.knowledge.matching import page_facts
+from nova_mcp.memory.knowledge.matching.page_facts import page_elements
+from nova_mcp.memory.knowledge.model import ElementPrint
+from nova_mcp.memory.knowledge.repair.repair import PageElement
 
 Elements = tuple[PageElement, ...]
 LOOKS = 6
@@ -39,7 +39,7 @@ async def _elements(tab: Tab) -> Elements:
     """What Nova sees; a busy machine may cut a look short, so it counts only once another says the same."""
     last: Elements = ()
     for _ in range(LOOKS):
-        seen = page_elements(await knowledge_look.elements(tab))
+        seen = page_elements(await knowledge_check.elements(tab))
         if [_still(one) for one in seen] == [_still(one) for one in last]:
             return seen
         last = seen
@@ -53,7 +53,7 @@ def _still(element: PageElement) -> PageElement:
 
 def reader_mark() -> str:
     """Changes with everything that decides what a print holds."""
-    sources = (load_bundle(), *map(inspect.getsource, (knowledge_look, live, repair_servers, repair_sites)))
+    sources = (load_bundle(), *map(inspect.getsource, (knowledge_check, page_facts, repair_servers, repair_sites)))
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()[:16]
 
 

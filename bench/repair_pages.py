@@ -5,8 +5,8 @@ import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from nova_mcp.knowledge.model import ElementPrint
-from nova_mcp.knowledge.repair import PageElement
+from nova_mcp.memory.knowledge.model import ElementPrint
+from nova_mcp.memory.knowledge.repair.repair import PageElement
 
 NOUNS = ("order", "invoice", "profile", "team", "report", "message", "project", "ticket", "asset", "contact", "plan")
 VERBS = ("Edit", "Delete", "Open", "Share", "Archive", "Copy")

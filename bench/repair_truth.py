@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nova_mcp.knowledge.model import ElementPrint
+from nova_mcp.memory.knowledge.model import ElementPrint
 
 FOLDER = Path(__file__).with_name("data") / "repair"
 MARKS = "=~-?+"

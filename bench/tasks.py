@@ -19,15 +19,15 @@ from bench.tables import machine, show, tell
 from bench.tasks_plans import drawn, played
 from bench.tasks_play import Attempt
 from bench.tasks_world import SetClock
-from nova_mcp.clock import Ports, SystemIds
-from nova_mcp.hosts import MULTI_TENANT_DOMAINS
-from nova_mcp.observation.model import ServerId
-from nova_mcp.observation.recorder import Recorder, describe_server
+from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.core.hosts import MULTI_TENANT_DOMAINS
+from nova_mcp.evidence.model import ServerId
+from nova_mcp.evidence.recorder import Recorder, describe_server
+from nova_mcp.memory.tasks.coverage.evidence_collector import EvidenceCollector
+from nova_mcp.memory.tasks.profiles.service import ProfileKeeper
+from nova_mcp.memory.tasks.runs.service import RunKeeper
 from nova_mcp.settings import GateMode
 from nova_mcp.storage.engine import Database
-from nova_mcp.tasks.evidence_collector import EvidenceCollector
-from nova_mcp.tasks.profile_keeper import ProfileKeeper
-from nova_mcp.tasks.run_keeper import RunKeeper
 
 PLANS = 2_000
 MORE_PLANS = 20_000

@@ -7,7 +7,7 @@ from typing import Any
 from bench.tasks_judge import Said, Scan, Work
 from bench.tasks_play import ADA, BOB, EVE, Play
 from bench.tasks_world import ADDRESSES, PLAIN, REDIRECTS, TEXT, Owner
-from nova_mcp.tasks.run_rules import CheckUpdate, FindingReport
+from nova_mcp.memory.tasks.runs.rules import CheckUpdate, FindingReport
 
 SELECTORS = ("#buy", "button.save", "nav a.home")
 

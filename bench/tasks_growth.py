@@ -20,20 +20,20 @@ from bench.findings import flat
 from bench.tables import machine, show, tell
 from bench.tasks_judge import Act, Scan
 from bench.tasks_world import TEXT, Owner, SetClock, Tab, _record
-from nova_mcp.clock import Ports, SystemIds
-from nova_mcp.hosts import MULTI_TENANT_DOMAINS
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, ServerId
-from nova_mcp.observation.recorder import Decide, Recorder, describe_server
+from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.core.hosts import MULTI_TENANT_DOMAINS
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, ServerId
+from nova_mcp.evidence.recorder import Decide, Recorder, describe_server
+from nova_mcp.memory.tasks.coverage.evidence_collector import EvidenceCollector
+from nova_mcp.memory.tasks.model import CompletionCondition, EvidencePolicy, TaskContent
+from nova_mcp.memory.tasks.profiles.service import ProfileKeeper
+from nova_mcp.memory.tasks.runs.create import RunWish
+from nova_mcp.memory.tasks.runs.event_codec import payload_hash
+from nova_mcp.memory.tasks.runs.read import Wanted
+from nova_mcp.memory.tasks.runs.rules import FoundUnit, Report, UnitName, UnitUpdate
+from nova_mcp.memory.tasks.runs.service import RunKeeper
+from nova_mcp.memory.tasks.runs.transactions import Change, Reported
 from nova_mcp.storage.engine import Database
-from nova_mcp.tasks.event_codec import payload_hash
-from nova_mcp.tasks.evidence_collector import EvidenceCollector
-from nova_mcp.tasks.model import CompletionCondition, EvidencePolicy, TaskContent
-from nova_mcp.tasks.profile_keeper import ProfileKeeper
-from nova_mcp.tasks.run_creating import RunWish
-from nova_mcp.tasks.run_keeper import RunKeeper
-from nova_mcp.tasks.run_looking import Wanted
-from nova_mcp.tasks.run_rules import FoundUnit, Report, UnitName, UnitUpdate
-from nova_mcp.tasks.runs import Change, Reported
 
 UNITS = (10, 1_000, 5_000)
 OTHERS = (10, 100, 1_000)

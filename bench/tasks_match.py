@@ -22,16 +22,16 @@ from bench.findings import flat
 from bench.postgres import private_cluster
 from bench.results import Finding
 from bench.tables import machine, quantile, show, tell
-from nova_mcp.clock import system_ports
-from nova_mcp.hosts import MULTI_TENANT_DOMAINS, site
+from nova_mcp.core.clock import system_ports
+from nova_mcp.core.hosts import MULTI_TENANT_DOMAINS, site
+from nova_mcp.memory.tasks.model import CompletionCondition, EvidencePolicy, Guidance, TaskContent
+from nova_mcp.memory.tasks.profiles import store
+from nova_mcp.memory.tasks.profiles.matching import Candidate, best_of, credits_of, match_profiles, query_of
+from nova_mcp.memory.tasks.profiles.rules import Change, created_profile
+from nova_mcp.memory.tasks.profiles.service import ProfileKeeper
+from nova_mcp.memory.tasks.profiles.shortlist import PROFILES_FOUND
+from nova_mcp.memory.tasks.tables import task_profile
 from nova_mcp.storage.engine import Database
-from nova_mcp.tasks import profile_store
-from nova_mcp.tasks.matching import Candidate, best_of, credits_of, match_profiles, query_of
-from nova_mcp.tasks.model import CompletionCondition, EvidencePolicy, Guidance, TaskContent
-from nova_mcp.tasks.profile_keeper import ProfileKeeper
-from nova_mcp.tasks.profile_rules import Change, created_profile
-from nova_mcp.tasks.shortlist import PROFILES_FOUND
-from nova_mcp.tasks.tables import task_profile
 
 Half = Literal["tuned", "held_out"]
 Row = tuple[str, str, int, str, str | None, int]
@@ -197,7 +197,7 @@ def _first(db: Database, maker: Maker, count: int) -> list[TaskContent]:
     def some(conn: Connection) -> None:
         for number, content in enumerate(made):
             new = created_profile(f"p{number:06}", content, Change(), number + 1)
-            profile_store.create(conn, "local", new, MULTI_TENANT_DOMAINS)
+            store.create(conn, "local", new, MULTI_TENANT_DOMAINS)
 
     db.write_sync(some)
     return made
@@ -210,11 +210,11 @@ def _grow(db: Database, maker: Maker, start: int, end: int) -> None:
     for first in range(start, end, PER_TRANSACTION):
         numbers = range(first, min(end, first + PER_TRANSACTION))
         new = [created_profile(f"p{number:06}", maker.content(number), Change(), number + 1) for number in numbers]
-        rows = [profile_store._to_row("local", one) for one in new]
+        rows = [store._to_row("local", one) for one in new]
         terms = [
             ("local", term, one.created_at_ms, one.profile_id, entry.site, entry.terms[term])
             for one in new
-            for entry in [profile_store._entry(one, MULTI_TENANT_DOMAINS)]
+            for entry in [store._entry(one, MULTI_TENANT_DOMAINS)]
             for term in sorted(entry.terms)
         ]
         counted = Counter(row[1] for row in terms)

@@ -9,13 +9,13 @@ from bench.tasks_doing import a_unit, finish, reports, talk, wander
 from bench.tasks_judge import Step, Story
 from bench.tasks_play import ADA, BOB, EVE, OTHER, Attempt, Play
 from bench.tasks_world import ADDRESSES, SetClock, World
-from nova_mcp.observation.recorder import Recorder
+from nova_mcp.evidence.recorder import Recorder
+from nova_mcp.memory.tasks.condition_rules import AskedCondition, BadCondition, settled_condition
+from nova_mcp.memory.tasks.coverage.evidence_collector import EvidenceCollector
+from nova_mcp.memory.tasks.model import Check, TaskContent, TaskKind, UnitKind, VerificationStep
+from nova_mcp.memory.tasks.runs.create import RunWish
+from nova_mcp.memory.tasks.runs.seeds import UnitSource
 from nova_mcp.settings import GateMode
-from nova_mcp.tasks.condition_rules import AskedCondition, BadCondition, settled_condition
-from nova_mcp.tasks.evidence_collector import EvidenceCollector
-from nova_mcp.tasks.model import Check, TaskContent, TaskKind, UnitKind, VerificationStep
-from nova_mcp.tasks.run_creating import RunWish
-from nova_mcp.tasks.seeding import UnitSource
 
 TARGET = "https://shop.example/"
 # What a task is called, and whether the words ask for the text of every page.

@@ -8,15 +8,15 @@ from typing import Any
 
 from bench.tasks_judge import Said, Story, Work, reasons
 from bench.tasks_world import Owner, World
-from nova_mcp.tasks.answers import Completed
-from nova_mcp.tasks.event_codec import payload_hash
-from nova_mcp.tasks.locators import Declared
-from nova_mcp.tasks.model import TaskContent
-from nova_mcp.tasks.run_creating import RunWish
-from nova_mcp.tasks.run_keeper import RunKeeper
-from nova_mcp.tasks.run_rules import FoundUnit, Report, UnitName, UnitUpdate
-from nova_mcp.tasks.runs import Change, NotDone, Reported
-from nova_mcp.tasks.verification_rules import StepReport
+from nova_mcp.memory.tasks.answers import Completed
+from nova_mcp.memory.tasks.coverage.locators import Declared
+from nova_mcp.memory.tasks.model import TaskContent
+from nova_mcp.memory.tasks.runs.create import RunWish
+from nova_mcp.memory.tasks.runs.event_codec import payload_hash
+from nova_mcp.memory.tasks.runs.rules import FoundUnit, Report, UnitName, UnitUpdate
+from nova_mcp.memory.tasks.runs.service import RunKeeper
+from nova_mcp.memory.tasks.runs.transactions import Change, NotDone, Reported
+from nova_mcp.memory.tasks.runs.verification_rules import StepReport
 
 ADA, BOB, EVE, OTHER = ("local", "ada"), ("local", "bob"), ("local", "eve"), ("guest", "ada")
 _numbers = count(1)

@@ -8,16 +8,16 @@ from typing import Any
 from sqlalchemy import Connection
 
 from bench.tasks_judge import Act, Scan, Story
-from nova_mcp.browser.elements import selector_hash
-from nova_mcp.clock import Ports, SystemIds
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Effect, Flag, PageState, Signals, Touched
-from nova_mcp.observation.recorder import Decide, Recorder
-from nova_mcp.observation.sights import Channels, PageLife, ScanMeasures, ScanSeen, Sight
-from nova_mcp.pipeline.sighting import _redirected
-from nova_mcp.tasks import evidence_store
-from nova_mcp.tasks.evidence_collector import EvidenceCollector
-from nova_mcp.tasks.locators import path_hash
-from nova_mcp.urls import redact_query, url_hash
+from nova_mcp.browser.perceive.elements import selector_hash
+from nova_mcp.calls.page_sight import _redirected
+from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.core.urls import redact_query, url_hash
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Effect, Flag, PageState, Signals, Touched
+from nova_mcp.evidence.page_sights import Channels, PageLife, ScanMeasures, ScanSeen, Sight
+from nova_mcp.evidence.recorder import Decide, Recorder
+from nova_mcp.memory.tasks.coverage import evidence_store
+from nova_mcp.memory.tasks.coverage.evidence_collector import EvidenceCollector
+from nova_mcp.memory.tasks.coverage.locators import path_hash
 
 Owner = tuple[str, str]
 SITE = "https://shop.example"

@@ -13,7 +13,7 @@ from tests.pages.faults.site import FaultSite, fault_site
 from bench.driving import Hand, new_hand, nova_here
 from bench.findings import at_most
 from bench.tables import machine, quantile, remark, show, tell
-from nova_mcp.browser.discovery import find_browser, this_machine
+from nova_mcp.browser.process.find_chromium import find_browser, this_machine
 
 SUBMIT = "nova.guarded_submit_form"
 STAMP_LIMIT_S = 2.0

@@ -8,13 +8,27 @@ from typing import Any
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from nova_mcp.clock import system_ports
-from nova_mcp.journal.collector import collecting
-from nova_mcp.journal.counters import Counters
-from nova_mcp.journal.evidence import Observation, Occasion, Seen, ToolEvent
-from nova_mcp.journal.store import observation
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import (
+from nova_mcp.core.clock import system_ports
+from nova_mcp.evidence import store as ledger
+from nova_mcp.evidence.model import (
+    Caller,
+    CallOutcome,
+    CallRecord,
+    Checked,
+    Link,
+    PageState,
+    ServerId,
+    Signals,
+    Touched,
+)
+from nova_mcp.evidence.outage import Also
+from nova_mcp.evidence.recorder import Decide, Recorder
+from nova_mcp.memory.journal.collector import collecting
+from nova_mcp.memory.journal.evidence import Observation, Occasion, Seen, ToolEvent
+from nova_mcp.memory.journal.statistics.counters import Counters
+from nova_mcp.memory.journal.store import observation
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import (
     Action,
     Content,
     Context,
@@ -28,25 +42,11 @@ from nova_mcp.knowledge.model import (
     Signal,
     StableId,
 )
-from nova_mcp.knowledge.store import Birth, Shelved
-from nova_mcp.observation import store as ledger
-from nova_mcp.observation.model import (
-    Caller,
-    CallOutcome,
-    CallRecord,
-    Checked,
-    Link,
-    PageState,
-    ServerId,
-    Signals,
-    Touched,
-)
-from nova_mcp.observation.outage import Also
-from nova_mcp.observation.recorder import Decide, Recorder
-from nova_mcp.promotion import steps_store
-from nova_mcp.promotion.collector import HOOKS
-from nova_mcp.promotion.folding import replay
-from nova_mcp.promotion.model import DAY_MS, Entry, Mark
+from nova_mcp.memory.knowledge.store import Birth, Shelved
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion.collector import HOOKS
+from nova_mcp.memory.promotion.gates.folding import replay
+from nova_mcp.memory.promotion.model import DAY_MS, Entry, Mark
 from nova_mcp.storage.engine import Database
 
 HERE = ScopeName("shop.test")

@@ -6,12 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from nova_mcp.tasks.event_codec import payload_hash
-from nova_mcp.tasks.model import Check, CompletionCondition, EvidencePolicy, TaskContent
-from nova_mcp.tasks.run_creating import Created, RunCreator, RunWish
-from nova_mcp.tasks.run_rules import CheckUpdate, FindingReport, FoundUnit, Report, UnitName, UnitUpdate
-from nova_mcp.tasks.run_store import Run, run_of
-from nova_mcp.tasks.runs import Change, Occasion, Reported, Runs
+from nova_mcp.memory.tasks.model import Check, CompletionCondition, EvidencePolicy, TaskContent
+from nova_mcp.memory.tasks.runs.create import Created, RunCreator, RunWish
+from nova_mcp.memory.tasks.runs.event_codec import payload_hash
+from nova_mcp.memory.tasks.runs.rules import CheckUpdate, FindingReport, FoundUnit, Report, UnitName, UnitUpdate
+from nova_mcp.memory.tasks.runs.store import Run, run_of
+from nova_mcp.memory.tasks.runs.transactions import Change, Occasion, Reported, Runs
 
 ADA = ("local", "ada")
 BOB = ("local", "bob")

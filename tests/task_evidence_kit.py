@@ -2,12 +2,12 @@
 
 from sqlalchemy import Connection, insert, select
 
-from nova_mcp.tasks.effective_context import Overrides, effective_context
-from nova_mcp.tasks.evidence_rules import unseen
-from nova_mcp.tasks.locators import BadLocator, Declared, unit_locator
-from nova_mcp.tasks.model import CompletionCondition, EvidencePolicy, TaskContent
-from nova_mcp.tasks.tables import task_instance, task_instance_member, task_unit
-from nova_mcp.urls import url_hash
+from nova_mcp.core.urls import url_hash
+from nova_mcp.memory.tasks.coverage.evidence_rules import unseen
+from nova_mcp.memory.tasks.coverage.locators import BadLocator, Declared, unit_locator
+from nova_mcp.memory.tasks.effective_context import Overrides, effective_context
+from nova_mcp.memory.tasks.model import CompletionCondition, EvidencePolicy, TaskContent
+from nova_mcp.memory.tasks.tables import task_instance, task_instance_member, task_unit
 
 CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("none"))
 CONTENT = TaskContent("audit", "Audit", "Look around", CONDITION)

@@ -6,8 +6,8 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for: a client waits for `nova serve`, which needs none of it at once.
 _PLACES = {
-    "Answer": "pipeline.model",
-    "CallRequest": "pipeline.model",
+    "Answer": "calls.model",
+    "CallRequest": "calls.model",
     "Embedded": "embedding",
     "ListedTool": "server.manifest",
     "Nova": "app",

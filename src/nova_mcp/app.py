@@ -11,56 +11,56 @@ import anyio
 import anyio.to_thread
 
 from nova_mcp import __version__
-from nova_mcp.browser.claim_book import ClaimBook
-from nova_mcp.browser.claim_store import claims_of_ended_servers
-from nova_mcp.browser.journal import targets_of_ended_servers
-from nova_mcp.browser.runtime import Browser, BrowserHome
-from nova_mcp.browser.stored_journal import StoredJournal
-from nova_mcp.clock import Ports, system_ports
-from nova_mcp.facts import endings as fact_endings
-from nova_mcp.facts.keeper import FactKeeper
-from nova_mcp.facts.policies import load_policies
-from nova_mcp.journal.collector import collecting
-from nova_mcp.journal.counters import Counters
-from nova_mcp.journal.keeper import Journal
-from nova_mcp.journal.model import JobType
-from nova_mcp.journal.statistician import Statistician
-from nova_mcp.journal.worker import HANDLERS, Handler, OutboxWorker
-from nova_mcp.notes.note_memory import NoteMemory
-from nova_mcp.observation.erasure import Eraser
-from nova_mcp.observation.janitor import Janitor, retention_policy
-from nova_mcp.observation.model import ServerId
-from nova_mcp.observation.recorder import Recorder, describe_server
-from nova_mcp.pipeline.admission import Admission
-from nova_mcp.pipeline.call import Parts, Pipeline
-from nova_mcp.pipeline.endings import store_failed
-from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
-from nova_mcp.pipeline.redacting import redacted_resource
-from nova_mcp.pipeline.resources import Resources
-from nova_mcp.pipeline.running import shutting_down
-from nova_mcp.policy import NavigationPolicy
-from nova_mcp.processes import own_addresses
-from nova_mcp.promotion.collector import HOOKS
-from nova_mcp.promotion.learning import Learning
-from nova_mcp.promotion.taking_up import leaving_reasons, take_up
+from nova_mcp.browser.process.runtime import Browser, BrowserHome
+from nova_mcp.calls.admission import Admission
+from nova_mcp.calls.answer_redaction import redacted_resource
+from nova_mcp.calls.endings import store_failed
+from nova_mcp.calls.model import Answer, CallRequest, ResourceContent
+from nova_mcp.calls.pipeline import Parts, Pipeline
+from nova_mcp.calls.running_calls import shutting_down
+from nova_mcp.calls.stored_resources import Resources
+from nova_mcp.core.clock import Ports, system_ports
+from nova_mcp.core.policy import NavigationPolicy
+from nova_mcp.core.processes import own_addresses
+from nova_mcp.evidence.erasure import Eraser
+from nova_mcp.evidence.janitor import Janitor, retention_policy
+from nova_mcp.evidence.model import ServerId
+from nova_mcp.evidence.recorder import Recorder, describe_server
+from nova_mcp.evidence.targets.store import targets_of_ended_servers
+from nova_mcp.evidence.targets.stored_journal import StoredJournal
+from nova_mcp.memory.claims.book import ClaimBook
+from nova_mcp.memory.claims.store import claims_of_ended_servers
+from nova_mcp.memory.facts import retention as fact_endings
+from nova_mcp.memory.facts.policies import load_policies
+from nova_mcp.memory.facts.service import FactKeeper
+from nova_mcp.memory.journal.collector import collecting
+from nova_mcp.memory.journal.model import JobType
+from nova_mcp.memory.journal.outbox_worker import HANDLERS, Handler, OutboxWorker
+from nova_mcp.memory.journal.service import Journal
+from nova_mcp.memory.journal.statistics.counters import Counters
+from nova_mcp.memory.journal.statistics.service import Statistician
+from nova_mcp.memory.notes.note_memory import NoteMemory
+from nova_mcp.memory.promotion.collector import HOOKS
+from nova_mcp.memory.promotion.drafts.jobs import leaving_reasons, take_up
+from nova_mcp.memory.promotion.learning import Learning
+from nova_mcp.memory.tasks.coverage.evidence_collector import EvidenceCollector
+from nova_mcp.memory.tasks.coverage.evidence_store import target_ended
+from nova_mcp.memory.tasks.service import TaskMemory
 from nova_mcp.retention import chores, holds, note_chores
 from nova_mcp.secrets.store import SecretStore, open_secrets
 from nova_mcp.server.backend import Health
-from nova_mcp.server.health_check import HealthCheck
+from nova_mcp.server.http.health import HealthCheck
+from nova_mcp.server.http.origins import is_loopback
 from nova_mcp.server.logs import hide_in_logs
-from nova_mcp.server.origins import is_loopback
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
-from nova_mcp.tasks.evidence_collector import EvidenceCollector
-from nova_mcp.tasks.evidence_store import target_ended
-from nova_mcp.tasks.task_memory import TaskMemory
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import Memory
-from nova_mcp.tools.domain_saving import saving
+from nova_mcp.tools.learning.release_entry import saving
 from nova_mcp.verification.coordinator import Coordinator
-from nova_mcp.verification.goal_store import renew_after_act
-from nova_mcp.verification.goals import Goals
+from nova_mcp.verification.goals.register import Goals
+from nova_mcp.verification.goals.store import renew_after_act
 from nova_mcp.verification.store import settle_recovered
 from nova_mcp.verification.verifier import Verifier
 

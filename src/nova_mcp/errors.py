@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from nova_mcp.observation.model import Json
+from nova_mcp.evidence.model import Json
 
 Status = Literal["ok", "partial", "failed", "blocked", "not_found"]
 Stage = Literal[

@@ -5,17 +5,19 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from nova_mcp.browser import claim_retention
-from nova_mcp.facts import endings as fact_endings
-from nova_mcp.journal.forgetting import JournalRetention, forget, forgettable, referenced_calls
-from nova_mcp.notes import domain_store, memory_store
-from nova_mcp.notes.daily import daily
-from nova_mcp.observation.rules import DAY_MS, Holds
-from nova_mcp.promotion import cluster_store, track_store
-from nova_mcp.promotion import forgetting as learning
+from nova_mcp.evidence.rules import DAY_MS, Holds
+from nova_mcp.memory.claims import retention as claim_retention
+from nova_mcp.memory.facts import retention as fact_endings
+from nova_mcp.memory.journal.retention import JournalRetention, forget, forgettable, referenced_calls
+from nova_mcp.memory.notes import domain_store, memory_store
+from nova_mcp.memory.notes.daily_work import daily
+from nova_mcp.memory.promotion import retention as learning
+from nova_mcp.memory.promotion.drafts import cluster_store, track_store
+from nova_mcp.memory.tasks.coverage import site_urls, store, visit_store
+from nova_mcp.memory.tasks.instructions import learn_store
+from nova_mcp.memory.tasks.runs import retention as run_retention
 from nova_mcp.settings import NoteSettings, RetentionSettings
-from nova_mcp.tasks import coverage_store, learn_store, run_retention, site_urls, visit_store
-from nova_mcp.verification.forgetting import due_to_go, forgetting
+from nova_mcp.verification.retention import due_to_go, forgetting
 
 Chore = Callable[[Connection, int], int]
 
@@ -31,7 +33,7 @@ def chores(kept: RetentionSettings) -> list[Chore]:
         cluster_store.forget,
         track_store.forget,
         visit_store.forget,
-        coverage_store.forget,
+        store.forget,
         site_urls.forget,
         learn_store.forgetting(kept.claim_days),
         run_retention.forgetting,

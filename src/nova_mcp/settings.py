@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from nova_mcp.hosts import MULTI_TENANT_DOMAINS, host_rule, normalize_host
-from nova_mcp.policy import is_host_pattern
+from nova_mcp.core.hosts import MULTI_TENANT_DOMAINS, host_rule, normalize_host
+from nova_mcp.core.policy import is_host_pattern
 
 GateMode = Literal["off", "warn", "shadow_block", "block"]
 ToolNames = Literal["dotted", "underscore"]

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from place_kit import DAY, HOUR, Place
 
-from nova_mcp.observation.auditor import verify
-from nova_mcp.observation.erasure import Eraser
-from nova_mcp.observation.janitor import Janitor, retention_policy
-from nova_mcp.observation.reader import EventFilter, events
+from nova_mcp.evidence.audit import verify
+from nova_mcp.evidence.erasure import Eraser
+from nova_mcp.evidence.janitor import Janitor, retention_policy
+from nova_mcp.evidence.reader import EventFilter, events
 from nova_mcp.retention import chores, holds
 
 pytestmark = [pytest.mark.browser, pytest.mark.anyio]

@@ -9,7 +9,7 @@ import pytest
 from loop_kit import Server
 
 from network_kit import LOOPBACK, Page, Web, web
-from nova_mcp.pipeline.model import CallRequest
+from nova_mcp.calls.model import CallRequest
 
 pytestmark = pytest.mark.browser
 # The operator lets pages show files, Nova's own folder among them.

@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from wire_kit import LIMIT_S, SERVE_FAKE, Events, process_environment
 
-from nova_mcp.server.auth import load_credentials
+from nova_mcp.server.http.bearer_tokens import load_credentials
 from nova_mcp.settings import Settings
 
 # What a process may have open on most systems, and more connections than that.

@@ -9,11 +9,11 @@ import pytest
 from place_kit import HOUR, MINUTE, Lesson, Place, failed, phenomenon
 from sqlalchemy import select
 
-from nova_mcp.journal.candidate_store import curated_entry
-from nova_mcp.journal.finalize_store import outbox_job
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import Action, DomainHint, HintId, Signal
-from nova_mcp.knowledge.store import Shelved
+from nova_mcp.memory.journal.candidate_store import curated_entry
+from nova_mcp.memory.journal.finalize_store import outbox_job
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import Action, DomainHint, HintId, Signal
+from nova_mcp.memory.knowledge.store import Shelved
 
 pytestmark = pytest.mark.browser
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from loop_kit import Server, Shop, serving, shop
 
-from nova_mcp.browser.leftovers import read_note
+from nova_mcp.browser.process.orphans import read_note
 
 HOME = "<!doctype html><title>Home</title><p>home</p>"
 LOGIN = "<!doctype html><title>Login</title><script>document.cookie = 'sid=kept; max-age=9999'</script><p>in</p>"

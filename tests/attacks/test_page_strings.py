@@ -8,7 +8,7 @@ import pytest
 from loop_kit import Server
 from place_kit import Place
 
-from nova_mcp.browser.channel import PageChannel
+from nova_mcp.browser.channel.page_channel import PageChannel
 
 pytestmark = pytest.mark.browser
 

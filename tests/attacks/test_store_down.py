@@ -8,7 +8,7 @@ import pytest
 from loop_kit import Shop
 from place_kit import Place
 
-from nova_mcp.observation.reader import EventFilter, events
+from nova_mcp.evidence.reader import EventFilter, events
 
 pytestmark = [pytest.mark.browser, pytest.mark.anyio]
 

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass, replace
 
-from nova_mcp.browser.acting import REFUSES_COMMITS, Guard, Manner
-from nova_mcp.browser.action_report import ActionReport, Judgement, build_report
-from nova_mcp.browser.host_window import OnDialog
-from nova_mcp.browser.input import Button, Modifier, Press
-from nova_mcp.browser.input import click as click_element
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.tab import Tab
-from nova_mcp.browser.text_entry import Method, Text, Typed
-from nova_mcp.browser.text_entry import type_text as type_into
-from nova_mcp.clock import Ports
+from nova_mcp.browser.act.action import REFUSES_COMMITS, Guard, Manner
+from nova_mcp.browser.act.action_report import ActionReport, Judgement, build_report
+from nova_mcp.browser.act.click import Button, Modifier, Press
+from nova_mcp.browser.act.click import click as click_element
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.act.type_text import Method, Text, Typed
+from nova_mcp.browser.act.type_text import type_text as type_into
+from nova_mcp.browser.observe.host_window import OnDialog
+from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.clock import Ports
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ import pytest
 from playwright.async_api import Error
 
 from nova_mcp.browser.egress import Network, system_network
-from nova_mcp.browser.perception import Perception
-from nova_mcp.browser.runtime import Browser, BrowserHome
-from nova_mcp.browser.target_journal import MemoryJournal
-from nova_mcp.browser.targets import Tab
-from nova_mcp.clock import system_ports
-from nova_mcp.observation.model import Caller, ServerId
-from nova_mcp.policy import NavigationPolicy
+from nova_mcp.browser.perceive.perception import Perception
+from nova_mcp.browser.process.runtime import Browser, BrowserHome
+from nova_mcp.browser.targets.registry import Tab
+from nova_mcp.core.clock import system_ports
+from nova_mcp.core.policy import NavigationPolicy
+from nova_mcp.evidence.model import Caller, ServerId
+from nova_mcp.evidence.targets.journal import MemoryJournal
 from nova_mcp.settings import BrowserSettings
 
 PAGES = Path(__file__).resolve().parent.parent / "pages"

@@ -9,7 +9,7 @@ MOVING = "tests/browser/test_attack_moving.py"
 FRAMES = "tests/browser/test_attack_frames.py"
 ROWS = "tests/seeds/test_cls_rows.py"
 CLAIMS = "tests/seeds/test_lcj_claims.py"
-GATES = "tests/pipeline/test_gates_every_mode.py"
+GATES = "tests/calls/test_gates_every_mode.py"
 
 HELD: dict[str, tuple[str, ...]] = {
     "BR-01": (

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import quote
 
 from nova_mcp.app import Nova, build
-from nova_mcp.browser.tab import Tab
-from nova_mcp.observation.model import CallRecord
-from nova_mcp.observation.reader import EventFilter, events
-from nova_mcp.pipeline.model import Answer, CallRequest
+from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.calls.model import Answer, CallRequest
+from nova_mcp.evidence.model import CallRecord
+from nova_mcp.evidence.reader import EventFilter, events
 from nova_mcp.settings import Settings
 
 from .conftest import Site

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nova_mcp.browser.tab import Tab
+from nova_mcp.browser.targets.tab import Tab
 
 
 async def read(tab: Tab, *names: str, base: dict[str, Any] | None = None, **hints: str) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.blocker_look import look_for_blockers
-from nova_mcp.browser.blocker_rules import all_off, judge, speaks_for
-from nova_mcp.browser.blockers import Order, dismiss
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.blockers.dismiss import Order, dismiss
+from nova_mcp.browser.blockers.look import look_for_blockers
+from nova_mcp.browser.blockers.rules import all_off, judge, speaks_for
+from nova_mcp.core.clock import system_ports
 
 pytestmark = pytest.mark.browser
 PORTS = system_ports()

@@ -6,9 +6,9 @@ from urllib.parse import quote
 import pytest
 from acting_kit import ClickOptions, TypeOptions, click, type_text
 
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.reading import ReadRequest, read_text
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.read.text import ReadRequest, read_text
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import Blocked, NotFound, Precondition
 
 pytestmark = pytest.mark.browser

@@ -7,9 +7,9 @@ import anyio
 import pytest
 from acting_kit import ClickOptions, TypeOptions, click, type_text
 
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.perception import PerceiveRequest, perceive
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.perceive.perception import PerceiveRequest, perceive
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import Blocked, NovaError, Precondition, Unavailable
 
 from .conftest import eventually

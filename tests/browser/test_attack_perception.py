@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nova_mcp.tokens import estimate_tokens
+from nova_mcp.core.tokens import estimate_tokens
 
 from .nova_kit import open_nova
 

@@ -4,10 +4,10 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.element_area import element_area
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.screenshot import ShotOptions, capture
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.read.element_area import element_area
+from nova_mcp.browser.read.screenshot import ShotOptions, capture
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import NotFound
 
 from .acting_kit import TypeOptions, type_text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nova_mcp.browser.auth import AuthSurface, read_auth
+from nova_mcp.browser.perceive.auth_surface import AuthSurface, read_auth
 
 from .social_facts import read
 

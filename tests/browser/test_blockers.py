@@ -11,16 +11,16 @@ from acting_kit import ClickOptions, click
 from tests.pages.blockers.cases import CASES, HARMLESS
 
 from nova_mcp.app import build
-from nova_mcp.browser.blocker_look import look_for_blockers
-from nova_mcp.browser.blocker_rules import Verdict, judge
-from nova_mcp.browser.blocker_words import said_by
-from nova_mcp.browser.blockers import Dismissal, Order, dismiss
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.perception import PerceiveRequest, perceive
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.blockers.dismiss import Dismissal, Order, dismiss
+from nova_mcp.browser.blockers.look import look_for_blockers
+from nova_mcp.browser.blockers.rules import Verdict, judge
+from nova_mcp.browser.blockers.words import said_by
+from nova_mcp.browser.perceive.perception import PerceiveRequest, perceive
+from nova_mcp.calls.model import CallRequest
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import Precondition
-from nova_mcp.observation.model import Caller, ServerId
-from nova_mcp.pipeline.model import CallRequest
+from nova_mcp.evidence.model import Caller, ServerId
 from nova_mcp.settings import Settings
 
 pytestmark = pytest.mark.browser

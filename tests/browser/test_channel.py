@@ -3,9 +3,9 @@
 import anyio
 import pytest
 
-from nova_mcp.browser.channel import DocumentChanged, PageScriptError
-from nova_mcp.browser.messages import HOST_MESSAGES_PER_SECOND, parse_message
-from nova_mcp.browser.targets import Tab
+from nova_mcp.browser.channel.messages import HOST_MESSAGES_PER_SECOND, parse_message
+from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.targets.registry import Tab
 from nova_mcp.errors import Unavailable
 
 SEND = "globalThis.__novaSend(JSON.stringify({v:1,kind:'hello',n:1}))"

@@ -2,8 +2,15 @@
 
 import pytest
 
-from nova_mcp.browser.discover import find_composer, find_login, find_option, find_picker, find_send, find_submit
-from nova_mcp.browser.locate import Locator, lower, prepare
+from nova_mcp.browser.act.locate import Locator, lower, prepare
+from nova_mcp.browser.commits.discover import (
+    find_composer,
+    find_login,
+    find_option,
+    find_picker,
+    find_send,
+    find_submit,
+)
 from nova_mcp.errors import NotFound, Precondition
 
 pytestmark = pytest.mark.browser

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from nova_mcp.browser.download_files import DownloadFiles
-from nova_mcp.browser.download_rules import DownloadLimits
-from nova_mcp.browser.downloads import REMOTE_NOT_SAVED, Downloads, _Place
-from nova_mcp.browser.navigation import navigate
-from nova_mcp.browser.runtime import Browser
-from nova_mcp.browser.targets import Tab
-from nova_mcp.observation.model import Caller
-from nova_mcp.tools import navigation as navigation_tools
+from nova_mcp.browser.act.navigate import navigate
+from nova_mcp.browser.files.download_files import DownloadFiles
+from nova_mcp.browser.files.download_rules import DownloadLimits
+from nova_mcp.browser.files.downloads import REMOTE_NOT_SAVED, Downloads, _Place
+from nova_mcp.browser.process.runtime import Browser
+from nova_mcp.browser.targets.registry import Tab
+from nova_mcp.evidence.model import Caller
+from nova_mcp.tools.browse import navigate as navigation_tools
 
 from .conftest import Handler, Site, eventually
 from .tool_kit import Kit, tool_kit

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from nova_mcp.browser.claims import Lease
-from nova_mcp.browser.navigation import navigate
-from nova_mcp.browser.runtime import Browser
-from nova_mcp.browser.scripting import MAX_JSON, evaluate
-from nova_mcp.browser.targets import Tab
+from nova_mcp.browser.act.navigate import navigate
+from nova_mcp.browser.act.script import MAX_JSON, evaluate
+from nova_mcp.browser.process.runtime import Browser
+from nova_mcp.browser.targets.registry import Tab
 from nova_mcp.errors import Precondition
-from nova_mcp.observation.model import Caller
-from nova_mcp.tools import scripting
+from nova_mcp.evidence.model import Caller
+from nova_mcp.memory.claims.rules import Lease
+from nova_mcp.tools.browse import script
 
 from .conftest import Site
 from .tool_kit import Kit, tool_kit
@@ -26,12 +26,12 @@ async def page(tab: Tab, site: Site) -> Tab:
 
 @pytest.fixture
 async def kit(browser: Browser, caller: Caller, page: Tab, tmp_path: Path) -> AsyncIterator[Kit]:
-    async with tool_kit(tmp_path, browser, (scripting.eval,), caller.principal, enable_eval=True) as kit:
+    async with tool_kit(tmp_path, browser, (script.eval,), caller.principal, enable_eval=True) as kit:
         yield kit
 
 
 async def test_it_is_off_unless_the_operator_says_so(browser, caller, page, tmp_path) -> None:
-    async with tool_kit(tmp_path, browser, (scripting.eval,), caller.principal) as kit:
+    async with tool_kit(tmp_path, browser, (script.eval,), caller.principal) as kit:
         told = await kit.call("eval", expression="document.title = 'changed'")
         nobody = await Kit(kit.pipeline, kit.db, "nobody").call("eval", expression="1")
     assert (told["errorCode"], told["reasonCode"]) == (-32035, "feature.disabled")

@@ -6,9 +6,9 @@ from urllib.parse import quote
 import anyio
 import pytest
 
-from nova_mcp.browser.effects import Watch, mark
-from nova_mcp.browser.locate import Locator, lower, prepare
-from nova_mcp.browser.witness import PageWitness
+from nova_mcp.browser.act.locate import Locator, lower, prepare
+from nova_mcp.browser.observe.effects import Watch, mark
+from nova_mcp.browser.observe.page_witness import PageWitness
 from nova_mcp.errors import Unavailable
 from nova_mcp.verification.model import FactAddress, Seen, Unseen
 

@@ -4,8 +4,8 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.sent import Backdrop
-from nova_mcp.browser.witness import PageWitness, route_of
+from nova_mcp.browser.observe.page_witness import PageWitness, route_of
+from nova_mcp.browser.observe.request_attribution import Backdrop
 from nova_mcp.verification.model import FactAddress, Seen, Unseen
 
 pytestmark = pytest.mark.browser

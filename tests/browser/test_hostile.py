@@ -5,12 +5,12 @@ from urllib.parse import quote
 import pytest
 from acting_kit import ClickOptions, click
 
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.page_facts import page_facts
-from nova_mcp.browser.perception import PerceiveRequest, perceive
-from nova_mcp.browser.reading import ReadRequest, read_text
-from nova_mcp.browser.searching import SearchRequest, search_text
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.perceive.page_facts import page_facts
+from nova_mcp.browser.perceive.perception import PerceiveRequest, perceive
+from nova_mcp.browser.read.search import SearchRequest, search_text
+from nova_mcp.browser.read.text import ReadRequest, read_text
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import Precondition
 
 pytestmark = pytest.mark.browser

@@ -2,12 +2,12 @@
 
 import pytest
 
-from nova_mcp.browser.acting import Manner
-from nova_mcp.browser.action_report import Judgement, build_report
-from nova_mcp.browser.hovering import hover
-from nova_mcp.browser.input import Press, click
-from nova_mcp.browser.locate import Locator
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.action import Manner
+from nova_mcp.browser.act.action_report import Judgement, build_report
+from nova_mcp.browser.act.click import Press, click
+from nova_mcp.browser.act.hover import hover
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import NotFound, Precondition
 
 pytestmark = pytest.mark.browser

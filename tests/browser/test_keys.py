@@ -4,12 +4,12 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.acting import Manner
-from nova_mcp.browser.action_report import Judgement, build_report
-from nova_mcp.browser.key_rules import parse_key
-from nova_mcp.browser.keys import Strokes, press_keys
-from nova_mcp.browser.locate import Locator
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.action import Manner
+from nova_mcp.browser.act.action_report import Judgement, build_report
+from nova_mcp.browser.act.key_rules import parse_key
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.act.press_keys import Strokes, press_keys
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import Blocked, Precondition
 
 pytestmark = pytest.mark.browser

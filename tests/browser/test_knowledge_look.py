@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from nova_mcp.browser.blocker_rules import label_for
-from nova_mcp.browser.knowledge_look import (
+from nova_mcp.browser.blockers.rules import label_for
+from nova_mcp.browser.read.knowledge_check import (
     MAX_SELECTORS,
     VendorSign,
     WantedSignals,
@@ -15,8 +15,8 @@ from nova_mcp.browser.knowledge_look import (
     page_signs,
     signals,
 )
-from nova_mcp.knowledge.live import page_elements, print_of, surroundings
-from nova_mcp.knowledge.repair import Repair, repair
+from nova_mcp.memory.knowledge.matching.page_facts import page_elements, print_of, surroundings
+from nova_mcp.memory.knowledge.repair.repair import Repair, repair
 
 pytestmark = pytest.mark.browser
 

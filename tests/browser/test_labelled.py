@@ -5,9 +5,9 @@ from urllib.parse import quote
 import pytest
 from bench.labels import CLAIMS, Claim, measure, read_set
 
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.targets import Tab
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.targets.registry import Tab
+from nova_mcp.core.clock import system_ports
 
 from .acting_kit import TypeOptions, type_text
 from .conftest import Site

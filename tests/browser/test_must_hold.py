@@ -14,8 +14,8 @@ import anyio
 import pytest
 from playwright.async_api import Error
 
-from nova_mcp.browser.channel import DocumentChanged
-from nova_mcp.browser.tab import Tab
+from nova_mcp.browser.channel.page_channel import DocumentChanged
+from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.errors import NovaError
 from nova_mcp.tools.catalogue import load_catalogue
 

@@ -7,12 +7,12 @@ import anyio
 import pytest
 
 from network_kit import names_of_this_machine
-from nova_mcp.browser.navigation import back, forward, navigate, reload
-from nova_mcp.browser.navigation_report import LoadOptions, is_challenge, judge_arrival, judge_failure, net_error_of
-from nova_mcp.browser.runtime import Browser
-from nova_mcp.browser.targets import Tab
+from nova_mcp.browser.act.navigate import back, forward, navigate, reload
+from nova_mcp.browser.act.navigation_report import LoadOptions, is_challenge, judge_arrival, judge_failure, net_error_of
+from nova_mcp.browser.process.runtime import Browser
+from nova_mcp.browser.targets.registry import Tab
+from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.errors import InvalidParams, PolicyDenied, Precondition, Unavailable
-from nova_mcp.policy import NavigationPolicy
 
 from .conftest import Site, make_browser, make_caller
 

@@ -4,14 +4,14 @@ from urllib.parse import quote
 
 from acting_kit import ClickOptions, click
 
-from nova_mcp.browser.acting import Manner
-from nova_mcp.browser.input import Press
-from nova_mcp.browser.input import click as press
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.runtime import Browser
-from nova_mcp.browser.tab import Tab
-from nova_mcp.clock import system_ports
-from nova_mcp.observation.model import Caller
+from nova_mcp.browser.act.action import Manner
+from nova_mcp.browser.act.click import Press
+from nova_mcp.browser.act.click import click as press
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.process.runtime import Browser
+from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.clock import system_ports
+from nova_mcp.evidence.model import Caller
 
 from .conftest import Site, eventually
 

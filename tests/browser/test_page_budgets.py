@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.chromium_process import memory_of
-from nova_mcp.browser.page_meter import FLOOD_CHARS, FLOOD_EVENTS, WINDOW_MS, PageMeter, size_of
+from nova_mcp.browser.process.chromium import memory_of
+from nova_mcp.browser.process.page_meter import FLOOD_CHARS, FLOOD_EVENTS, WINDOW_MS, PageMeter, size_of
 
 from .conftest import Site, eventually
 from .nova_kit import NovaClient, open_nova

@@ -5,10 +5,10 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.page_facts import page_facts
-from nova_mcp.browser.perception import PerceiveRequest, perceive
-from nova_mcp.clock import system_ports
-from nova_mcp.tokens import estimate_tokens
+from nova_mcp.browser.perceive.page_facts import page_facts
+from nova_mcp.browser.perceive.perception import PerceiveRequest, perceive
+from nova_mcp.core.clock import system_ports
+from nova_mcp.core.tokens import estimate_tokens
 
 pytestmark = pytest.mark.browser
 PORTS = system_ports()
@@ -168,7 +168,7 @@ async def test_page_info_counts_nodes_frames_and_viewport(tab, site):
 
 
 async def test_the_page_and_the_host_agree_on_what_looks_generated(tab):
-    from nova_mcp.browser.elements import looks_generated
+    from nova_mcp.browser.perceive.elements import looks_generated
 
     tokens = "save css-1x2y main-nav :r1: a1b2c3 deadbeef1 item-12 sc-bdVaJa jss12 jssBox h1 x1y2z3 «r3» row_2a4b6"
     tokens = [

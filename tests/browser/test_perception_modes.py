@@ -4,9 +4,9 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.perception import PerceiveRequest, perceive
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.perceive.perception import PerceiveRequest, perceive
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import NotFound
 
 pytestmark = pytest.mark.browser

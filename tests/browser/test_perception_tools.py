@@ -6,9 +6,9 @@ from urllib.parse import quote
 import pytest
 from tool_kit import tool_kit
 
-from nova_mcp.tokens import estimate_tokens
-from nova_mcp.tools.looking_back import perceive_snapshot_query
-from nova_mcp.tools.perceiving import page_info, perceive
+from nova_mcp.core.tokens import estimate_tokens
+from nova_mcp.tools.read.perceive import page_info, perceive
+from nova_mcp.tools.read.snapshot import perceive_snapshot_query
 
 pytestmark = pytest.mark.browser
 ROWS = "".join(f"<li>Row {i} <a href='/r/{i}'>Open {i}</a></li>" for i in range(40))

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser as Chromium
 
-from nova_mcp.browser.browser_loss import Loss
-from nova_mcp.browser.hold import HeldBy
-from nova_mcp.browser.keeper import SAVE_EVERY_MS, Keeper
-from nova_mcp.browser.login import Kept, LoginWindow, log_in
-from nova_mcp.browser.navigation import navigate
-from nova_mcp.browser.runtime import Browser, BrowserHome
-from nova_mcp.browser.sandboxes import Sandbox
-from nova_mcp.browser.stored_journal import StoredJournal
-from nova_mcp.browser.targets import Tab
-from nova_mcp.clock import Ports, system_ports
-from nova_mcp.observation.model import ServerId
-from nova_mcp.policy import NavigationPolicy
+from nova_mcp.browser.act.navigate import navigate
+from nova_mcp.browser.process.browser_loss import Loss
+from nova_mcp.browser.process.runtime import Browser, BrowserHome
+from nova_mcp.browser.state.manual_login import Kept, LoginWindow, log_in
+from nova_mcp.browser.state.sandbox_saver import SAVE_EVERY_MS, Keeper
+from nova_mcp.browser.state.sandboxes import Sandbox
+from nova_mcp.browser.targets.registry import Tab
+from nova_mcp.core.clock import Ports, system_ports
+from nova_mcp.core.file_lock import HeldBy
+from nova_mcp.core.policy import NavigationPolicy
+from nova_mcp.evidence.model import ServerId
+from nova_mcp.evidence.targets.stored_journal import StoredJournal
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.storage.engine import Database
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from nova_mcp.browser.screenshot import INLINE_LIMIT_BYTES
+from nova_mcp.browser.read.screenshot import INLINE_LIMIT_BYTES
 from nova_mcp.errors import Unavailable
 
 from .conftest import Site
@@ -162,7 +162,7 @@ async def test_a_picture_that_rides_on_a_click_comes_along_and_changes_nothing_w
     async def broken(*_: object) -> None:
         raise Unavailable("cdp.renderer_stalled", "no answer", retry_after_ms=1)
 
-    monkeypatch.setattr("nova_mcp.tools.pictures.capture", broken)
+    monkeypatch.setattr("nova_mcp.tools.browse.screenshot.capture", broken)
     without = await client.answer("click_selector", selector="#b", includeScreenshot=True)
     assert (without.structured["ok"], without.images, "screenshot" in without.structured) == (True, (), False)
 

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.navigation import navigate
-from nova_mcp.browser.runtime import Browser
-from nova_mcp.browser.targets import Tab
-from nova_mcp.policy import NavigationPolicy
+from nova_mcp.browser.act.navigate import navigate
+from nova_mcp.browser.process.runtime import Browser
+from nova_mcp.browser.targets.registry import Tab
+from nova_mcp.core.policy import NavigationPolicy
 
 from .conftest import Site, make_browser, make_caller
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from nova_mcp.app import build
-from nova_mcp.pipeline.model import CallRequest
+from nova_mcp.calls.model import CallRequest
 from nova_mcp.settings import Settings
 
 pytestmark = pytest.mark.browser

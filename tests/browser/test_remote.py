@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from nova_mcp.browser.navigation import back, navigate, reload
-from nova_mcp.browser.remote import shown_endpoint
-from nova_mcp.browser.runtime import Browser, BrowserHome
-from nova_mcp.browser.scripting import evaluate
-from nova_mcp.browser.target_journal import MemoryJournal
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.navigate import back, navigate, reload
+from nova_mcp.browser.act.script import evaluate
+from nova_mcp.browser.process.remote import shown_endpoint
+from nova_mcp.browser.process.runtime import Browser, BrowserHome
+from nova_mcp.core.clock import system_ports
+from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.errors import Unavailable
-from nova_mcp.policy import NavigationPolicy
+from nova_mcp.evidence.targets.journal import MemoryJournal
 from nova_mcp.settings import BrowserSettings
-from nova_mcp.tools import navigation as navigation_tools
-from nova_mcp.tools import sandboxes as sandbox_tools
+from nova_mcp.tools.browse import navigate as navigation_tools
+from nova_mcp.tools.browse import sandboxes as sandbox_tools
 
 from .conftest import Site, eventually, make_caller
 from .test_runtime import own_path

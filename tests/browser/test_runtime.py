@@ -13,18 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.discovery import PATH_NAMES, Machine, find_browser, install_paths
-from nova_mcp.browser.host_lag import BUSY_MS, PROBE_MS, HostLag
-from nova_mcp.browser.leftovers import alive, end_leftovers, mark, read_note, write_note
-from nova_mcp.browser.navigation import navigate, reload
-from nova_mcp.browser.runtime import (
-    MAX_RELAUNCHES,
-    RELAUNCH_WINDOW_MS,
-    Browser,
-    may_launch,
-    sandbox_mode,
-)
-from nova_mcp.browser.switches import launch_args
+from nova_mcp.browser.act.navigate import navigate, reload
+from nova_mcp.browser.process.chromium_flags import launch_args
+from nova_mcp.browser.process.find_chromium import PATH_NAMES, Machine, find_browser, install_paths
+from nova_mcp.browser.process.host_lag import BUSY_MS, PROBE_MS, HostLag
+from nova_mcp.browser.process.orphans import alive, end_leftovers, mark, read_note, write_note
+from nova_mcp.browser.process.runtime import MAX_RELAUNCHES, RELAUNCH_WINDOW_MS, Browser, may_launch, sandbox_mode
 from nova_mcp.errors import Unavailable
 
 from .conftest import Site, eventually, make_browser, make_caller
@@ -152,7 +146,7 @@ async def test_a_browser_that_cannot_start_fails_without_a_fallback(tmp_path: Pa
 
 
 async def test_a_window_without_a_display_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nova_mcp.browser.runtime.has_display", lambda platform, environ: False)
+    monkeypatch.setattr("nova_mcp.browser.process.runtime.has_display", lambda platform, environ: False)
     browser = make_browser(tmp_path, executable=executable(tmp_path / "broken"), headed=True)
     with pytest.raises(Unavailable) as caught:
         await browser.start()

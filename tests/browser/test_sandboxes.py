@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser as Chromium
 
-from nova_mcp.browser.claims import Lease
-from nova_mcp.browser.kept_files import KeptFiles
-from nova_mcp.browser.navigation import navigate
-from nova_mcp.browser.runtime import Browser, BrowserHome
-from nova_mcp.browser.sandbox_removal import delete_sandbox
-from nova_mcp.browser.sandbox_traits import Traits
-from nova_mcp.browser.sandboxes import MAX_SANDBOXES
-from nova_mcp.browser.stored_journal import StoredJournal
-from nova_mcp.browser.target_journal import MemoryJournal
-from nova_mcp.browser.targets import Tab
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.navigate import navigate
+from nova_mcp.browser.process.runtime import Browser, BrowserHome
+from nova_mcp.browser.state.sandbox_removal import delete_sandbox
+from nova_mcp.browser.state.sandbox_traits import Traits
+from nova_mcp.browser.state.sandboxes import MAX_SANDBOXES
+from nova_mcp.browser.state.state_files import KeptFiles
+from nova_mcp.browser.targets.registry import Tab
+from nova_mcp.core.clock import system_ports
+from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.errors import ClaimMismatch, InvalidParams, Precondition
-from nova_mcp.observation.model import ServerId
-from nova_mcp.policy import NavigationPolicy
+from nova_mcp.evidence.model import ServerId
+from nova_mcp.evidence.targets.journal import MemoryJournal
+from nova_mcp.evidence.targets.stored_journal import StoredJournal
+from nova_mcp.memory.claims.rules import Lease
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.storage.engine import Database
-from nova_mcp.tools import navigation as navigation_tools
-from nova_mcp.tools import sandboxes as tools
+from nova_mcp.tools.browse import navigate as navigation_tools
+from nova_mcp.tools.browse import sandboxes as tools
 
 from .conftest import Handler, Site, make_caller
 from .test_persistence import FILL, READ, Server

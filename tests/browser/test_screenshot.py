@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from nova_mcp.browser.navigation import navigate
-from nova_mcp.browser.navigation_report import LoadOptions
-from nova_mcp.browser.screenshot import (
+from nova_mcp.browser.act.navigate import navigate
+from nova_mcp.browser.act.navigation_report import LoadOptions
+from nova_mcp.browser.read.screenshot import (
     KEEP_BYTES,
     KEEP_MS,
     MAX_AREA_PX,
@@ -27,7 +27,7 @@ from nova_mcp.browser.screenshot import (
     outdated,
     screenshot_shelf,
 )
-from nova_mcp.browser.targets import Tab
+from nova_mcp.browser.targets.registry import Tab
 from nova_mcp.errors import NotFound
 
 from .conftest import Site

@@ -5,11 +5,11 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.acting import REFUSES_COMMITS, Manner
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.secret_entry import SecretGuard
-from nova_mcp.browser.text_entry import Text, type_text
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.action import REFUSES_COMMITS, Manner
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.act.secret_entry import SecretGuard
+from nova_mcp.browser.act.type_text import Text, type_text
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import Blocked, PolicyDenied
 from nova_mcp.secrets.model import Secret
 

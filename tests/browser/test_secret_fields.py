@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.navigation import navigate
-from nova_mcp.browser.screenshot import ShotOptions, capture
-from nova_mcp.browser.tab import Tab
+from nova_mcp.browser.act.navigate import navigate
+from nova_mcp.browser.read.screenshot import ShotOptions, capture
+from nova_mcp.browser.targets.tab import Tab
 
 from .conftest import Site
 

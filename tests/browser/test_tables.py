@@ -4,9 +4,9 @@ from urllib.parse import quote
 
 import pytest
 
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.reading import ReadRequest, read_text
-from nova_mcp.browser.tables import TableRequest, extract_tables
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.read.table import TableRequest, extract_tables
+from nova_mcp.browser.read.text import ReadRequest, read_text
 from nova_mcp.errors import NotFound
 
 pytestmark = pytest.mark.browser

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.claims import Place, Wish
-from nova_mcp.browser.navigation import navigate
-from nova_mcp.browser.runtime import Browser
-from nova_mcp.browser.sandbox import MAX_TABS, Shares
-from nova_mcp.browser.sandboxes import sandbox_letters
-from nova_mcp.browser.tab import POPUPS_KEPT
-from nova_mcp.browser.target_journal import TargetOpened
-from nova_mcp.browser.targets import MAX_TABS_PER_SANDBOX, Seat, Tab, TabQuery
+from nova_mcp.browser.act.navigate import navigate
+from nova_mcp.browser.process.runtime import Browser
+from nova_mcp.browser.state.sandbox import MAX_TABS, Shares
+from nova_mcp.browser.state.sandboxes import sandbox_letters
+from nova_mcp.browser.targets.registry import MAX_TABS_PER_SANDBOX, Seat, Tab, TabQuery
+from nova_mcp.browser.targets.tab import POPUPS_KEPT
 from nova_mcp.errors import InvalidParams, NotFound, Precondition, Unavailable
-from nova_mcp.observation.model import Caller
+from nova_mcp.evidence.model import Caller
+from nova_mcp.evidence.targets.journal import TargetOpened
+from nova_mcp.memory.claims.rules import Place, Wish
 
 from .conftest import Site, eventually
 

@@ -5,8 +5,8 @@ from urllib.parse import quote
 import pytest
 from acting_kit import TypeOptions, type_text
 
-from nova_mcp.browser.locate import Locator
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import Blocked, Precondition
 
 pytestmark = pytest.mark.browser

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from nova_mcp.browser.acting import Manner
-from nova_mcp.browser.action_report import Judgement, build_report
-from nova_mcp.browser.download_files import OwnFiles
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.upload_files import read_files
-from nova_mcp.browser.uploading import upload
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.action import Manner
+from nova_mcp.browser.act.action_report import Judgement, build_report
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.act.upload import upload
+from nova_mcp.browser.files.download_files import OwnFiles
+from nova_mcp.browser.files.upload_files import read_files
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import InvalidParams, NotFound, PolicyDenied, Precondition
 
 pytestmark = pytest.mark.browser

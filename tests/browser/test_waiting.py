@@ -5,10 +5,10 @@ from urllib.parse import quote
 import anyio
 import pytest
 
-from nova_mcp.browser.locate import Locator
-from nova_mcp.browser.perception import PerceiveRequest, perceive
-from nova_mcp.browser.waiting import WaitRequest, wait_for
-from nova_mcp.clock import system_ports
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.browser.perceive.perception import PerceiveRequest, perceive
+from nova_mcp.browser.read.wait import WaitRequest, wait_for
+from nova_mcp.core.clock import system_ports
 from nova_mcp.errors import InvalidParams, Missed, NotFound, Precondition
 
 pytestmark = pytest.mark.browser

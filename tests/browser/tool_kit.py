@@ -6,28 +6,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nova_mcp.browser.runtime import Browser
-from nova_mcp.clock import Ports, system_ports
-from nova_mcp.facts.keeper import FactKeeper
-from nova_mcp.journal.keeper import Journal
-from nova_mcp.journal.statistician import Statistician
-from nova_mcp.notes.note_memory import NoteMemory
-from nova_mcp.observation.model import ServerId
-from nova_mcp.observation.reader import EventFilter, events
-from nova_mcp.observation.recorder import Recorder, describe_server
-from nova_mcp.pipeline.admission import Admission
-from nova_mcp.pipeline.call import Parts, Pipeline
-from nova_mcp.pipeline.model import Answer, CallRequest
-from nova_mcp.promotion.learning import Learning
+from nova_mcp.browser.process.runtime import Browser
+from nova_mcp.calls.admission import Admission
+from nova_mcp.calls.model import Answer, CallRequest
+from nova_mcp.calls.pipeline import Parts, Pipeline
+from nova_mcp.core.clock import Ports, system_ports
+from nova_mcp.evidence.model import ServerId
+from nova_mcp.evidence.reader import EventFilter, events
+from nova_mcp.evidence.recorder import Recorder, describe_server
+from nova_mcp.memory.facts.service import FactKeeper
+from nova_mcp.memory.journal.service import Journal
+from nova_mcp.memory.journal.statistics.service import Statistician
+from nova_mcp.memory.notes.note_memory import NoteMemory
+from nova_mcp.memory.promotion.learning import Learning
+from nova_mcp.memory.tasks.service import TaskMemory
 from nova_mcp.secrets.store import SecretStore
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
-from nova_mcp.tasks.task_memory import TaskMemory
 from nova_mcp.tools.catalogue import catalogue_of
 from nova_mcp.tools.context import Memory
 from nova_mcp.tools.spec import ToolSpec
 from nova_mcp.verification.coordinator import Coordinator
-from nova_mcp.verification.goals import Goals
+from nova_mcp.verification.goals.register import Goals
 from nova_mcp.verification.verifier import Verifier
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typer.testing import CliRunner, Result
 
 from nova_mcp.cli.commands import app
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Link, OutcomeKind, PageState, ServerId
-from nova_mcp.observation.store import ServerInfo, append_call, register_server
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Link, OutcomeKind, PageState, ServerId
+from nova_mcp.evidence.store import ServerInfo, append_call, register_server
 from nova_mcp.storage.engine import Database
 
 DAY_MS = 86_400_000

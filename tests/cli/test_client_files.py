@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.cli.client_files import (
+from nova_mcp.cli.setup.client_files import (
     CannotEdit,
     Launch,
     Place,

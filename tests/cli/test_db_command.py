@@ -9,9 +9,9 @@ from typing import Any
 from cli_kit import DAY_MS, Folder, nova, nova_process
 from sqlalchemy import select
 
-from nova_mcp.clock import SystemClock
-from nova_mcp.facts.tables import fact_binding
-from nova_mcp.observation.model import Caller, ServerId
+from nova_mcp.core.clock import SystemClock
+from nova_mcp.evidence.model import Caller, ServerId
+from nova_mcp.memory.facts.tables import fact_binding
 from nova_mcp.storage.schema import HEAD
 from nova_mcp.verification.model import Contract
 from nova_mcp.verification.store import find_transition, open_transition, settle
@@ -65,7 +65,7 @@ def test_retention_follows_the_settings(folder: Folder) -> None:
 
 
 def test_a_prune_of_many_steps_erases_everything_that_is_due(folder: Folder, monkeypatch) -> None:
-    monkeypatch.setattr("nova_mcp.cli.db.STEP", 7)
+    monkeypatch.setattr("nova_mcp.cli.store.db.STEP", 7)
     for number in range(50):
         folder.call(at_ms=old(60) + number)
     assert json.loads(nova("db", "prune", "--json", "--data-dir", folder.path).stdout)["total"] == 50

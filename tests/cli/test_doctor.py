@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cli_kit import Folder, nova, nova_process
 
-from nova_mcp.cli.examination import data_folder, free_space, shown_endpoint, shown_settings
+from nova_mcp.cli.setup.checks import data_folder, free_space, shown_endpoint, shown_settings
 from nova_mcp.settings import Settings
 
 

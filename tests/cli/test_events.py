@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from cli_kit import NOW_MS, Folder, command, nova, nova_process
 
-from nova_mcp.cli.calls import since
+from nova_mcp.cli.store.call_lines import since
 
 
 def listed(folder: Folder, *flags: object) -> list[dict[str, object]]:

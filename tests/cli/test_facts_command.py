@@ -6,11 +6,11 @@ import pytest
 from cli_kit import NOW_MS, Folder, nova
 from sqlalchemy import update
 
-from nova_mcp.cli import facts
-from nova_mcp.facts import endings, store
-from nova_mcp.facts.model import Observation, Page, Scope
-from nova_mcp.facts.rules import canonical
-from nova_mcp.facts.tables import fact
+from nova_mcp.cli.store import facts
+from nova_mcp.memory.facts import retention, store
+from nova_mcp.memory.facts.model import Observation, Page, Scope
+from nova_mcp.memory.facts.rules import canonical
+from nova_mcp.memory.facts.tables import fact
 
 SCOPE = Scope("tab_1", "A", "local", "shop.test")
 PAGE = Page("https://shop.test/cart", "h1", "shop.test/cart")
@@ -32,7 +32,7 @@ def test_current_facts_are_listed_and_history_on_request(folder: Folder) -> None
     assert "\x1b" not in shown
     assert '"free"' in nova("facts", "--history", "--data-dir", folder.path).stdout
     assert "shop.plan" not in nova("facts", "--service", "else.test", "--data-dir", folder.path).stdout
-    folder.db.write_sync(endings.close_target, "tab_1", NOW_MS)
+    folder.db.write_sync(retention.close_target, "tab_1", NOW_MS)
     assert "shop.plan" not in nova("facts", "--data-dir", folder.path).stdout
     assert "shop.plan" in nova("facts", "--closed", "--data-dir", folder.path).stdout
 

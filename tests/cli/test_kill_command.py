@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cli_kit import Folder, nova, nova_process
 
-from nova_mcp.verification.switch_store import commit_kill
+from nova_mcp.verification.kill_switches import commit_kill
 
 GLOBAL = "closed_loop.commit.kill.global"
 DOMAIN = "closed_loop.commit.kill.domain.shop.test"

@@ -11,9 +11,9 @@ from sqlalchemy import Table, update
 from test_knowledge_command import content, found, line, pack, put, put_hint, success, take
 
 from nova_mcp.cli import terminal
-from nova_mcp.knowledge.model import Content, Fingerprint, Playbook, Signal, VerifyStep
-from nova_mcp.knowledge.tables import knowledge_entry, knowledge_scope
-from nova_mcp.promotion.tables import learning_snapshot, learning_step
+from nova_mcp.memory.knowledge.model import Content, Fingerprint, Playbook, Signal, VerifyStep
+from nova_mcp.memory.knowledge.tables import knowledge_entry, knowledge_scope
+from nova_mcp.memory.promotion.tables import learning_snapshot, learning_step
 from nova_mcp.verification.model import Assertion
 
 READING = (

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from cli_kit import NOW_MS, Folder, nova, nova_process
 
-from nova_mcp.cli import knowledge as command
-from nova_mcp.clock import SystemClock
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import (
+from nova_mcp.cli.knowledge import knowledge as command
+from nova_mcp.core.clock import SystemClock
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import (
     Action,
     Content,
     Context,
@@ -27,11 +27,11 @@ from nova_mcp.knowledge.model import (
     StableId,
     VerifyStep,
 )
-from nova_mcp.knowledge.store import Birth, Shelved, Slot
-from nova_mcp.knowledge.writer import categorized
-from nova_mcp.promotion import event_store, steps_store
-from nova_mcp.promotion.collector import witnessed
-from nova_mcp.promotion.model import Gate, LearningEvent, Mark
+from nova_mcp.memory.knowledge.store import Birth, Shelved, Slot
+from nova_mcp.memory.knowledge.writes.store import categorized
+from nova_mcp.memory.promotion import event_store, steps_store
+from nova_mcp.memory.promotion.collector import witnessed
+from nova_mcp.memory.promotion.model import Gate, LearningEvent, Mark
 from nova_mcp.storage.engine import Database
 from nova_mcp.verification.model import Assertion
 
@@ -521,9 +521,9 @@ def test_a_file_that_is_too_large_or_no_text_is_refused(
     for missing in (tmp_path / "none", tmp_path):
         done = nova("import", missing, "--data-dir", folder.path)
         assert (done.exit_code, "can't be read" in done.stderr) == (2, True)
-    monkeypatch.setattr("nova_mcp.cli.import_pack.MAX_BYTES", 100)
+    monkeypatch.setattr("nova_mcp.cli.knowledge.import_pack.MAX_BYTES", 100)
     done = nova("import", pack(tmp_path / "p", line()), "--data-dir", folder.path)
     assert (done.exit_code, "is larger than" in done.stderr) == (2, True)
     monkeypatch.undo()
-    monkeypatch.setattr("nova_mcp.tools.knowledge_pack.MAX_LINES", 2)
+    monkeypatch.setattr("nova_mcp.tools.knowledge.pack.MAX_LINES", 2)
     assert nova("import", tmp_path / "p", "--data-dir", folder.path).exit_code == 2

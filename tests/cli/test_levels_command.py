@@ -5,9 +5,9 @@ import json
 from cli_kit import NOW_MS, Folder, nova
 from sqlalchemy import update
 
-from nova_mcp.knowledge.tables import knowledge_entry
-from nova_mcp.promotion.collector import witnessed
-from nova_mcp.promotion.model import DAY_MS
+from nova_mcp.memory.knowledge.tables import knowledge_entry
+from nova_mcp.memory.promotion.collector import witnessed
+from nova_mcp.memory.promotion.model import DAY_MS
 from promotion_kit import added, phenomenon, success
 
 

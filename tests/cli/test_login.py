@@ -10,11 +10,11 @@ import pytest
 import typer
 from cli_kit import nova
 
-from nova_mcp.browser.discovery import has_display
-from nova_mcp.browser.hold import HeldBy
-from nova_mcp.browser.kept_files import KeptFiles, Taken
-from nova_mcp.browser.login import Kept, LoginWindow
-from nova_mcp.cli.login import at_the_terminal, perform, report, site_url
+from nova_mcp.browser.process.find_chromium import has_display
+from nova_mcp.browser.state.manual_login import Kept, LoginWindow
+from nova_mcp.browser.state.state_files import KeptFiles, Taken
+from nova_mcp.cli.setup.login import at_the_terminal, perform, report, site_url
+from nova_mcp.core.file_lock import HeldBy
 from nova_mcp.settings import Settings
 
 

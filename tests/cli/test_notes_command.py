@@ -8,8 +8,8 @@ from cli_kit import Folder, nova
 from sqlalchemy import select, update
 from typer.testing import Result
 
-from nova_mcp.notes.rules import HALF_LIFE_MS, expiry_for
-from nova_mcp.notes.tables import browser_memory, domain_note, operator_note
+from nova_mcp.memory.notes.rules import HALF_LIFE_MS, expiry_for
+from nova_mcp.memory.notes.tables import browser_memory, domain_note, operator_note
 
 HOST = "shop.example.com"
 

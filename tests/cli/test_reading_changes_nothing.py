@@ -13,8 +13,8 @@ import pytest
 from cli_kit import Folder, call_record, nova
 
 from nova_mcp.cli.commands import COMMANDS
-from nova_mcp.observation.model import ServerId
-from nova_mcp.observation.store import ServerInfo, append_call, register_server
+from nova_mcp.evidence.model import ServerId
+from nova_mcp.evidence.store import ServerInfo, append_call, register_server
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.schema import HEAD, current_revision
 

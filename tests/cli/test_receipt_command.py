@@ -4,7 +4,7 @@ import json
 
 from cli_kit import NOW_MS, Folder, nova, nova_process
 
-from nova_mcp.observation.model import Caller, ServerId
+from nova_mcp.evidence.model import Caller, ServerId
 from nova_mcp.verification.model import Contract
 from nova_mcp.verification.receipts import Receipt, ReceiptRequest
 from nova_mcp.verification.store import open_transition, settle

@@ -10,7 +10,7 @@ from cli_kit import nova, nova_process
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.cli.serve import configuration, http_address, parser, settings_tree
+from nova_mcp.cli.serving.serve import configuration, http_address, parser, settings_tree
 from nova_mcp.settings import SettingsError
 
 
@@ -156,7 +156,7 @@ def test_a_taken_port_is_told_with_code_1(tmp_path: Path) -> None:
 
 def test_the_way_to_a_server_imports_nothing_it_does_not_need() -> None:
     code = (
-        "import sys, nova_mcp.cli, nova_mcp.cli.serve, nova_mcp.server.stdio, nova_mcp.server.manifest;"
+        "import sys, nova_mcp.cli, nova_mcp.cli.serving.serve, nova_mcp.server.stdio.serve, nova_mcp.server.manifest;"
         "print(*[name for name in ('rich', 'typer', 'sqlalchemy', 'playwright', 'alembic', 'nova_mcp.app') "
         "if name in sys.modules])"
     )
@@ -165,6 +165,6 @@ def test_the_way_to_a_server_imports_nothing_it_does_not_need() -> None:
 
 
 def test_reading_flags_does_not_import_the_protocol_library() -> None:
-    code = "import sys, nova_mcp.cli.serve; print('mcp' in sys.modules, 'anyio' in sys.modules)"
+    code = "import sys, nova_mcp.cli.serving.serve; print('mcp' in sys.modules, 'anyio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False False"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_kit import nova_process
 
-from nova_mcp.cli.file_change import Change, FileMoved, apply, read_text
+from nova_mcp.cli.setup.file_change import Change, FileMoved, apply, read_text
 
 
 def test_a_dry_run_shows_the_change_and_writes_nothing(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ import json
 
 from cli_kit import Folder, nova
 
-from nova_mcp.clock import SystemClock
-from nova_mcp.journal.counters import bump
-from nova_mcp.journal.counting import CandidateStand, of_candidate, of_decision
-from nova_mcp.journal.model import Decision
+from nova_mcp.core.clock import SystemClock
+from nova_mcp.memory.journal.model import Decision
+from nova_mcp.memory.journal.statistics.counters import bump
+from nova_mcp.memory.journal.statistics.counting import CandidateStand, of_candidate, of_decision
 
 
 def filled(folder: Folder) -> Folder:

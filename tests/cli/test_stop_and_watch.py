@@ -14,15 +14,15 @@ import pytest
 from cli_kit import Folder, command, nova, nova_process
 from rich.console import Console
 
-from nova_mcp.cli import watch
-from nova_mcp.cli.calls import last_calls
-from nova_mcp.cli.questions import Questions
-from nova_mcp.cli.watch import SHOWN
-from nova_mcp.human.mailbox import Mailbox, this_process
-from nova_mcp.human.model import Question
-from nova_mcp.observation.reader import EventFilter
+from nova_mcp.cli.serving import watch
+from nova_mcp.cli.serving.questions import Questions
+from nova_mcp.cli.serving.watch import SHOWN
+from nova_mcp.cli.store.call_lines import last_calls
+from nova_mcp.core.mailbox import Mailbox, this_process
+from nova_mcp.core.questions import Question
+from nova_mcp.core.stop_file import remove_stop, stop_requested, write_stop
+from nova_mcp.evidence.reader import EventFilter
 from nova_mcp.settings import Settings
-from nova_mcp.stop_file import remove_stop, stop_requested, write_stop
 
 
 def test_stop_sets_the_file_and_resume_takes_it_away(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from axe_playwright_python.async_playwright import Axe
 from dashboard_kit import NOW, TOKEN, Stand
 from playwright.async_api import Browser, Page, async_playwright
 
-from nova_mcp.browser.discovery import Machine, find_browser
+from nova_mcp.browser.process.find_chromium import Machine, find_browser
 
 # What axe may find on no page.
 GRAVE = ("moderate", "serious", "critical")

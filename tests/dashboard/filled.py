@@ -9,17 +9,17 @@ from typing import Final
 from dashboard_kit import HOSTILE, NOW, SERVER, Stand, a_call
 from sqlalchemy import Connection
 
-from nova_mcp.human.mailbox import Mailbox, this_process
-from nova_mcp.human.model import Question
-from nova_mcp.journal.collector import NO_HOOKS, collecting
-from nova_mcp.journal.counters import Counters
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, Signals, Touched
-from nova_mcp.observation.store import append_call
-from nova_mcp.pipeline.model import ResourceContent
+from nova_mcp.calls.model import ResourceContent
+from nova_mcp.core.mailbox import Mailbox, this_process
+from nova_mcp.core.questions import Question
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, Signals, Touched
+from nova_mcp.evidence.store import append_call
+from nova_mcp.memory.journal.collector import NO_HOOKS, collecting
+from nova_mcp.memory.journal.statistics.counters import Counters
+from nova_mcp.verification.kill_switches import Switch, parse_switch, set_switch
 from nova_mcp.verification.model import Contract
 from nova_mcp.verification.receipts import Receipt, ReceiptRequest
 from nova_mcp.verification.store import open_transition, settle
-from nova_mcp.verification.switch_store import Switch, parse_switch, set_switch
 from nova_mcp.verification.transitions import NewTransition, Settlement
 
 HOUR: Final = 3_600_000

@@ -8,13 +8,15 @@ from typing import Any
 from dashboard_kit import HOSTILE, NOW
 
 import run_kit
-from nova_mcp.facts import store as fact_store
-from nova_mcp.facts.model import Observation, Page, Scope
-from nova_mcp.facts.rules import canonical
-from nova_mcp.journal.keeper import Claimed, add_candidate
-from nova_mcp.journal.model import WorkContext
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import (
+from nova_mcp.evidence.model import Checked, ServerId
+from nova_mcp.evidence.recorder import describe_server
+from nova_mcp.memory.facts import store as fact_store
+from nova_mcp.memory.facts.model import Observation, Page, Scope
+from nova_mcp.memory.facts.rules import canonical
+from nova_mcp.memory.journal.model import WorkContext
+from nova_mcp.memory.journal.service import Claimed, add_candidate
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import (
     Action,
     Content,
     Context,
@@ -27,25 +29,24 @@ from nova_mcp.knowledge.model import (
     StableId,
     VerifyStep,
 )
-from nova_mcp.knowledge.store import Birth, Shelved
-from nova_mcp.notes import domain_store, memory_store, operator_store
-from nova_mcp.notes.domain_model import Wish as NoteWish
-from nova_mcp.notes.memory_store import NewMemory
-from nova_mcp.notes.operator_store import Draft
-from nova_mcp.observation.model import Checked, ServerId
-from nova_mcp.observation.recorder import describe_server
-from nova_mcp.promotion import promoter, semantic_store, steps_store
-from nova_mcp.promotion.model import DAY_MS, HOUR_MS
-from nova_mcp.promotion.promoter import Wish
-from nova_mcp.promotion.semantic import Moment, detected
+from nova_mcp.memory.knowledge.store import Birth, Shelved
+from nova_mcp.memory.notes import domain_store, memory_store, operator_store
+from nova_mcp.memory.notes.domain_model import Wish as NoteWish
+from nova_mcp.memory.notes.memory_store import NewMemory
+from nova_mcp.memory.notes.operator_store import Draft
+from nova_mcp.memory.promotion import promoter, steps_store
+from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS
+from nova_mcp.memory.promotion.promoter import Wish
+from nova_mcp.memory.promotion.prompts import store as semantic_store
+from nova_mcp.memory.promotion.prompts.rules import Moment, detected
+from nova_mcp.memory.tasks.model import Check, CompletionCondition, EvidencePolicy, Guidance, TaskContent
+from nova_mcp.memory.tasks.profiles import store as profile_store
+from nova_mcp.memory.tasks.profiles.rules import Profile
+from nova_mcp.memory.tasks.tables import task_unit
 from nova_mcp.storage.engine import Database
-from nova_mcp.tasks import profile_store
-from nova_mcp.tasks.model import Check, CompletionCondition, EvidencePolicy, Guidance, TaskContent
-from nova_mcp.tasks.profile_rules import Profile
-from nova_mcp.tasks.tables import task_unit
-from nova_mcp.verification import goal_store
-from nova_mcp.verification.goal_model import NewGoal, Note, PlannedStep
-from nova_mcp.verification.goal_rules import Ownership
+from nova_mcp.verification.goals import store as goal_store
+from nova_mcp.verification.goals.model import NewGoal, Note, PlannedStep
+from nova_mcp.verification.goals.rules import Ownership
 from promotion_kit import FAILED, HERE, Site, added, hint
 
 OTHER = ScopeName("wiki.test")

@@ -8,11 +8,11 @@ import pytest
 from dashboard_kit import HOSTILE, NOW, SERVER, Stand, a_call, numbered
 from filled import fill
 
-from nova_mcp.dashboard.activity_page import SILENT_MS
-from nova_mcp.dashboard.feed import KEPT, STALE_MS
-from nova_mcp.observation.model import Caller, CallOutcome, ServerId
-from nova_mcp.observation.recorder import HEARTBEAT_S, describe_server
-from nova_mcp.observation.store import end_server, register_server
+from nova_mcp.dashboard.data.feed import KEPT, STALE_MS
+from nova_mcp.dashboard.pages.activity import SILENT_MS
+from nova_mcp.evidence.model import Caller, CallOutcome, ServerId
+from nova_mcp.evidence.recorder import HEARTBEAT_S, describe_server
+from nova_mcp.evidence.store import end_server, register_server
 
 OTHER = ServerId("t" * 32)
 

@@ -13,10 +13,10 @@ from growth_kit import Reading, spied
 from sqlalchemy import Connection
 from test_growth import READINGS
 
-from nova_mcp.dashboard.chain import in_chain
-from nova_mcp.observation.model import ServerId
-from nova_mcp.observation.recorder import describe_server
-from nova_mcp.observation.store import register_server
+from nova_mcp.dashboard.data.chain import in_chain
+from nova_mcp.evidence.model import ServerId
+from nova_mcp.evidence.recorder import describe_server
+from nova_mcp.evidence.store import register_server
 
 pytestmark = pytest.mark.postgres
 

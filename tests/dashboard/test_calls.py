@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from nova_mcp.dashboard import calls_page, receipts_page
-from nova_mcp.dashboard.calls_page import Cursor, Filters, calls, cursor_of
-from nova_mcp.observation.model import Caller, CallOutcome, ServerId
-from nova_mcp.observation.recorder import describe_server
-from nova_mcp.observation.rules import canonical_body
-from nova_mcp.observation.store import ledger_body, ledger_link, register_server
-from nova_mcp.pipeline.model import ResourceContent
+from nova_mcp.calls.model import ResourceContent
+from nova_mcp.dashboard.pages import calls as calls_page
+from nova_mcp.dashboard.pages import receipts
+from nova_mcp.dashboard.pages.calls import Cursor, Filters, calls, cursor_of
+from nova_mcp.evidence.model import Caller, CallOutcome, ServerId
+from nova_mcp.evidence.recorder import describe_server
+from nova_mcp.evidence.rules import canonical_body
+from nova_mcp.evidence.store import ledger_body, ledger_link, register_server
 from nova_mcp.verification.model import Contract
 from nova_mcp.verification.store import open_transition, settle
 from nova_mcp.verification.transitions import NewTransition, Settlement
@@ -262,8 +263,8 @@ async def test_a_call_leads_to_its_neighbours_in_the_chain(desk: Stand):
 
 
 def test_receipts_are_paged_by_verdict_and_hold_each_act_once(desk: Stand, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(receipts_page, "SHOWN", 7)
-    monkeypatch.setattr(receipts_page, "LOOKED_AT", 9)
+    monkeypatch.setattr(receipts, "SHOWN", 7)
+    monkeypatch.setattr(receipts, "LOOKED_AT", 9)
     states = ("verified_success", "verified_fail", "indeterminate", "not_dispatched")
 
     def write(conn) -> None:
@@ -279,11 +280,11 @@ def test_receipts_are_paged_by_verdict_and_hold_each_act_once(desk: Stand, monke
     for state in ("", *states):
         found, place = [], None
         while True:
-            page = desk.db.read_sync(receipts_page.receipts, state, place)
+            page = desk.db.read_sync(receipts.receipts, state, place)
             found += [line.call_id for line in page.lines]
             if page.following is None:
                 break
-            place = receipts_page.place_of(page.following)
+            place = receipts.place_of(page.following)
             assert place is not None
         wanted = [f"t{at:02d}" for at in range(40) if not state or states[at % 4] == state]
         assert sorted(found) == wanted

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from dashboard_kit import HOSTILE, NOW, Stand
 
-from nova_mcp.verification.switch_store import Switch, parse_switch, set_switch, switches
+from nova_mcp.verification.kill_switches import Switch, parse_switch, set_switch, switches
 
 
 def _set(desk: Stand) -> dict[str, Switch]:
@@ -74,7 +74,7 @@ async def test_a_stop_that_can_not_be_written_does_not_look_like_one(desk: Stand
     def full(*_: object) -> bool:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nova_mcp.dashboard.controls_page.write_stop", full)
+    monkeypatch.setattr("nova_mcp.dashboard.pages.controls.write_stop", full)
     async with desk.operator() as visitor:
         told = await _told(visitor, await visitor.post("/controls/stop"))
     assert "Nothing was stopped" in told

@@ -121,7 +121,7 @@ async def test_a_sender_who_leaves_in_the_middle_of_a_form_breaks_nothing(
 
 
 async def test_a_form_that_never_ends_is_not_waited_for(desk: Stand, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("nova_mcp.dashboard.doors.FORM_S", 0.05)
+    monkeypatch.setattr("nova_mcp.dashboard.request_checks.FORM_S", 0.05)
     sent = await unfinished(desk.app, None)
     assert sent[0]["status"] == 400
 

@@ -10,12 +10,12 @@ from filled import COMMIT, fill
 from growth_kit import Reading, plans, work
 from sqlalchemy import Connection
 
-from nova_mcp.dashboard.activity_page import news, overview
-from nova_mcp.dashboard.call_page import call_view
-from nova_mcp.dashboard.calls_page import Cursor, Filters, calls
-from nova_mcp.dashboard.receipts_page import receipts
-from nova_mcp.dashboard.statistics_page import statistics
-from nova_mcp.observation.store import servers
+from nova_mcp.dashboard.pages.activity import news, overview
+from nova_mcp.dashboard.pages.call import call_view
+from nova_mcp.dashboard.pages.calls import Cursor, Filters, calls
+from nova_mcp.dashboard.pages.receipts import receipts
+from nova_mcp.dashboard.pages.statistics import statistics
+from nova_mcp.evidence.store import servers
 
 FEW, MANY = 6_000, 24_000
 # What grows with every call; none of it may be read from one end to the other.

@@ -7,7 +7,7 @@ import pytest
 from dashboard_kit import HOSTILE, Stand
 from filled import fill
 
-from nova_mcp.pipeline.model import Answer
+from nova_mcp.calls.model import Answer
 from pages import PAGES
 
 # Elements that only our own templates have, and in which none of them puts a stranger's text.

@@ -13,7 +13,7 @@ from bench.postgres import private_cluster
 from dashboard_kit import Stand, stand
 from test_memory_pages import address, every_page
 
-from nova_mcp.tasks.model import Check, Guidance
+from nova_mcp.memory.tasks.model import Check, Guidance
 from pages import PAGES
 
 HARMLESS = "harmless words"

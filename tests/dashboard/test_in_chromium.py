@@ -10,8 +10,8 @@ from dashboard_kit import HOSTILE, NOW, SERVER, Stand, a_call, stand
 from filled import ask, fill, recorded
 from playwright.async_api import Browser, Page
 
-from nova_mcp.human.mailbox import Mailbox
-from nova_mcp.observation.model import Caller, CallOutcome
+from nova_mcp.core.mailbox import Mailbox
+from nova_mcp.evidence.model import Caller, CallOutcome
 from pages import PAGES
 
 pytestmark = pytest.mark.browser

@@ -5,10 +5,20 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.dashboard.lifeline import LANES, Born, Happening, LifeLine, Seen, Stretch, by_day, lane_at, life_line
-from nova_mcp.dashboard.lifeline_picture import LEFT, RIGHT, WIDTH, picture
-from nova_mcp.dashboard.time_axis import MOST_TICKS, Axis
-from nova_mcp.promotion.folding import (
+from nova_mcp.dashboard.charts.lifeline import (
+    LANES,
+    Born,
+    Happening,
+    LifeLine,
+    Seen,
+    Stretch,
+    by_day,
+    lane_at,
+    life_line,
+)
+from nova_mcp.dashboard.charts.lifeline_picture import LEFT, RIGHT, WIDTH, picture
+from nova_mcp.dashboard.charts.time_axis import MOST_TICKS, Axis
+from nova_mcp.memory.promotion.gates.folding import (
     Confirmed,
     Disproved,
     Observed,
@@ -18,8 +28,8 @@ from nova_mcp.promotion.folding import (
     Snapshot,
     replay,
 )
-from nova_mcp.promotion.gates import at_least
-from nova_mcp.promotion.model import DAY_MS, HOUR_MS, Entry, LearningEvent
+from nova_mcp.memory.promotion.gates.gates import at_least
+from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS, Entry, LearningEvent
 from promotion_kit import MARKS, NOW, claim, drift, failure, good, seen, success
 
 BORN = Born(NOW, NOW, "manual", "shadow")

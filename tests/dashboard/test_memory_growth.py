@@ -11,26 +11,17 @@ from dashboard_kit import NOW, Stand, stand
 from growth_kit import Reading, plans, work
 from sqlalchemy import Connection, Table, insert, select
 
-from nova_mcp.dashboard import (
-    entry_page,
-    facts_page,
-    goals_page,
-    knowledge_page,
-    notes_page,
-    review_page,
-    run_page,
-    tasks_page,
-)
-from nova_mcp.dashboard.tasks_page import RunPlace
-from nova_mcp.facts.tables import fact, fact_binding
-from nova_mcp.journal.candidate_store import candidate
-from nova_mcp.knowledge.model import ScopeName
-from nova_mcp.knowledge.tables import knowledge_entry, knowledge_scope
-from nova_mcp.notes.tables import browser_memory, domain_note, operator_note
-from nova_mcp.promotion.model import DAY_MS
-from nova_mcp.promotion.tables import learning_event, learning_step, semantic_opportunity
-from nova_mcp.tasks.tables import task_instance, task_profile
-from nova_mcp.verification.goal_store import goal
+from nova_mcp.dashboard.pages import entry, facts, goals, knowledge, notes, review, run, tasks
+from nova_mcp.dashboard.pages.tasks import RunPlace
+from nova_mcp.memory.facts.tables import fact, fact_binding
+from nova_mcp.memory.journal.candidate_store import candidate
+from nova_mcp.memory.knowledge.model import ScopeName
+from nova_mcp.memory.knowledge.tables import knowledge_entry, knowledge_scope
+from nova_mcp.memory.notes.tables import browser_memory, domain_note, operator_note
+from nova_mcp.memory.promotion.model import DAY_MS
+from nova_mcp.memory.promotion.tables import learning_event, learning_step, semantic_opportunity
+from nova_mcp.memory.tasks.tables import task_instance, task_profile
+from nova_mcp.verification.goals.store import goal
 
 FEW, MANY = 1_000, 10_000
 HERE = ScopeName("shop.test")
@@ -138,24 +129,24 @@ def whose(at: int) -> dict[str, Any]:
 
 
 READINGS: dict[str, Reading] = {
-    "sites": lambda conn: knowledge_page.sites(conn, "", "", NOW),
-    "sites further on": lambda conn: knowledge_page.sites(conn, "", "s000300.test", NOW),
-    "one site": lambda conn: knowledge_page.site(conn, HERE, NOW, "standard"),
-    "one entry": lambda conn: entry_page.entry(conn, HERE, "newsletter", NOW, "standard"),
-    "what waits for a review": lambda conn: review_page.review(conn, "local", None, NOW, "standard"),
-    "what waited earlier": lambda conn: review_page.review(conn, "local", 100_300, NOW, "standard"),
-    "facts": lambda conn: facts_page.facts(conn, facts_page.FactsAsked()),
-    "facts further on": lambda conn: facts_page.facts(conn, facts_page.FactsAsked(after=("z000300", "a", "b"))),
-    "facts of a tab": lambda conn: facts_page.facts(conn, facts_page.FactsAsked(target_id="tab_2")),
-    "one fact": lambda conn: facts_page.fact(conn, "tab_1", "chat.test", "chat.model", NOW),
-    "goals": lambda conn: goals_page.goals(conn, "local", NOW),
-    "open runs": lambda conn: tasks_page.tasks(conn, None, NOW, ended=False),
-    "all runs": lambda conn: tasks_page.tasks(conn, None, NOW, ended=True),
-    "runs further on": lambda conn: tasks_page.tasks(conn, RunPlace(NOW - DAY_MS - 300, "x"), NOW, ended=True),
-    "notes about sites": lambda conn: notes_page.notes(conn, "domain", "", NOW),
-    "notes about one site": lambda conn: notes_page.notes(conn, "domain", "shop.test", NOW),
-    "working rules": lambda conn: notes_page.notes(conn, "operator", "", NOW),
-    "memories": lambda conn: notes_page.notes(conn, "memory", "", NOW),
+    "sites": lambda conn: knowledge.sites(conn, "", "", NOW),
+    "sites further on": lambda conn: knowledge.sites(conn, "", "s000300.test", NOW),
+    "one site": lambda conn: knowledge.site(conn, HERE, NOW, "standard"),
+    "one entry": lambda conn: entry.entry(conn, HERE, "newsletter", NOW, "standard"),
+    "what waits for a review": lambda conn: review.review(conn, "local", None, NOW, "standard"),
+    "what waited earlier": lambda conn: review.review(conn, "local", 100_300, NOW, "standard"),
+    "facts": lambda conn: facts.facts(conn, facts.FactsAsked()),
+    "facts further on": lambda conn: facts.facts(conn, facts.FactsAsked(after=("z000300", "a", "b"))),
+    "facts of a tab": lambda conn: facts.facts(conn, facts.FactsAsked(target_id="tab_2")),
+    "one fact": lambda conn: facts.fact(conn, "tab_1", "chat.test", "chat.model", NOW),
+    "goals": lambda conn: goals.goals(conn, "local", NOW),
+    "open runs": lambda conn: tasks.tasks(conn, None, NOW, ended=False),
+    "all runs": lambda conn: tasks.tasks(conn, None, NOW, ended=True),
+    "runs further on": lambda conn: tasks.tasks(conn, RunPlace(NOW - DAY_MS - 300, "x"), NOW, ended=True),
+    "notes about sites": lambda conn: notes.notes(conn, "domain", "", NOW),
+    "notes about one site": lambda conn: notes.notes(conn, "domain", "shop.test", NOW),
+    "working rules": lambda conn: notes.notes(conn, "operator", "", NOW),
+    "memories": lambda conn: notes.notes(conn, "memory", "", NOW),
 }
 # Walked from their beginning along an index, and left where the page is full.
 ALONG = frozenset(
@@ -205,6 +196,6 @@ def test_one_run_costs_as_much_as_it_has_units(stores: tuple[Stand, Stand]):
     costs = []
     for one in stores:
         own = str(one.db.read_sync(reading))
-        asked = run_page.RunAsked(own)
-        costs.append(one.db.read_sync(work, lambda conn, asked=asked: run_page.run(conn, asked, "block")))
+        asked = run.RunAsked(own)
+        costs.append(one.db.read_sync(work, lambda conn, asked=asked: run.run(conn, asked, "block")))
     assert costs[1] <= SLACK * costs[0] + 50, costs

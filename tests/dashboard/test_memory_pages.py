@@ -12,11 +12,12 @@ from dashboard_kit import NOW, Stand, Visitor
 from memory_kit import EVIL
 from sqlalchemy import Connection
 
-from nova_mcp.dashboard import facts_page, knowledge_page, review_page, run_page, tasks_page
-from nova_mcp.knowledge.model import ScopeName
+from nova_mcp.dashboard.pages import facts, knowledge, review, tasks
+from nova_mcp.dashboard.pages import run as run_page
+from nova_mcp.memory.knowledge.model import ScopeName
 from nova_mcp.storage.engine import Database
-from nova_mcp.verification import goal_store
-from nova_mcp.verification.goal_model import NewGoal
+from nova_mcp.verification.goals import store
+from nova_mcp.verification.goals.model import NewGoal
 
 
 def address(path: str, **values: str) -> str:
@@ -120,7 +121,7 @@ async def test_every_page_is_shown_and_what_pages_said_is_escaped(desk: Stand, r
 async def test_signs_that_hide_or_turn_text_are_shown_as_what_they_are(desk: Stand):
     memory_kit.fact(desk.db, "safe\u202etxt.exe\u200b", NOW, "page.title")
     turned = NewGoal("goal_turned", "local", "ada", "pay\u202etxt", NOW, 60_000)
-    desk.db.write_sync(goal_store.create_goal, turned)
+    desk.db.write_sync(store.create_goal, turned)
     one = address("/facts/one", target="tab_1", service="chat.test", key="page.title")
     for path in ("/facts", one, "/goals", "/goals/goal_turned"):
         text = await told(desk, path)
@@ -298,14 +299,14 @@ async def walked(desk: Stand, path: str, name: str) -> list[str]:
 
 
 async def test_a_long_list_of_sites_is_walked_page_by_page(desk: Stand):
-    names = [f"site{number:03}.test" for number in range(knowledge_page.SITES * 2 + 3)]
+    names = [f"site{number:03}.test" for number in range(knowledge.SITES * 2 + 3)]
     for name in names:
         memory_kit.added(desk.db, memory_kit.entry("a", "#a"), scope=ScopeName(name))
     assert await walked(desk, "/knowledge", r'site\?scope=([^"]+)"') == names
 
 
 async def test_a_long_list_of_facts_is_walked_page_by_page(desk: Stand):
-    keys = [f"shop.k{number:03}" for number in range(facts_page.FACTS + 9)]
+    keys = [f"shop.k{number:03}" for number in range(facts.FACTS + 9)]
     for key in keys:
         memory_kit.fact(desk.db, key, NOW, key)
     memory_kit.fact(desk.db, 1, NOW, "a.first", memory_kit.Scope("tab_2", "A", "local", "chat.test"))
@@ -314,7 +315,7 @@ async def test_a_long_list_of_facts_is_walked_page_by_page(desk: Stand):
 
 
 async def test_a_long_list_of_entries_to_review_is_walked_page_by_page(desk: Stand, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(review_page, "WAITING", 4)
+    monkeypatch.setattr(review, "WAITING", 4)
     names = [f"e{number:02}" for number in range(30)]
     for number, name in enumerate(names):
         memory_kit.added(desk.db, memory_kit.entry(name, f"#{name}", 2 if number % 5 < 2 else 0))
@@ -326,7 +327,7 @@ async def test_a_long_list_of_runs_and_of_units_is_walked_page_by_page(desk: Sta
     def write(conn: Connection) -> list[str]:
         made = [
             memory_kit.run_kit.begin(conn, memory_kit.PAGES, at_ms=NOW - number * 1_000)
-            for number in range(tasks_page.RUNS + 5)
+            for number in range(tasks.RUNS + 5)
         ]
         story = memory_kit.run_kit.Story(conn, made[0], at_ms=NOW)
         urls = [f"https://shop.test/{number:03}" for number in range(run_page.UNITS + 4)]
@@ -341,7 +342,7 @@ async def test_a_long_list_of_runs_and_of_units_is_walked_page_by_page(desk: Sta
 
 async def test_runs_that_were_active_in_one_millisecond_are_all_walked(desk: Stand):
     def write(conn: Connection) -> list[str]:
-        made = [memory_kit.run_kit.begin(conn, memory_kit.PAGES, at_ms=NOW) for _ in range(tasks_page.RUNS + 5)]
+        made = [memory_kit.run_kit.begin(conn, memory_kit.PAGES, at_ms=NOW) for _ in range(tasks.RUNS + 5)]
         return sorted(one.instance_id for one in made)
 
     runs = desk.db.write_sync(write)

@@ -8,20 +8,12 @@ import pytest
 from bench.postgres import private_cluster
 from dashboard_kit import NOW, Stand
 
-from nova_mcp.dashboard import (
-    entry_page,
-    facts_page,
-    goals_page,
-    knowledge_page,
-    notes_page,
-    review_page,
-    reviewing,
-    run_page,
-    tasks_page,
-)
-from nova_mcp.dashboard.facts_page import FactsAsked
-from nova_mcp.knowledge.model import ScopeName
-from nova_mcp.promotion import steps_store
+from nova_mcp.dashboard import reviews
+from nova_mcp.dashboard.pages import entry, facts, goals, knowledge, notes, review, tasks
+from nova_mcp.dashboard.pages import run as run_page
+from nova_mcp.dashboard.pages.facts import FactsAsked
+from nova_mcp.memory.knowledge.model import ScopeName
+from nova_mcp.memory.promotion import steps_store
 from nova_mcp.storage.engine import Database
 
 pytestmark = pytest.mark.postgres
@@ -38,32 +30,32 @@ def postgres() -> Iterator[Database]:
 def views(db: Database, run: str) -> dict[str, Any]:
     """Every view, with nothing in it that depends on which store made up a number."""
     read = db.read_sync
-    waiting = read(review_page.review, "local", None, NOW, "standard")
+    waiting = read(review.review, "local", None, NOW, "standard")
     return {
-        "sites": read(knowledge_page.sites, "", "", NOW),
-        "sites by name": read(knowledge_page.sites, "wiki", "shop.test", NOW),
-        "site": read(knowledge_page.site, SHOP, NOW, "standard"),
-        "entry": read(entry_page.entry, SHOP, "newsletter", NOW, "standard"),
-        "preview": read(reviewing.preview, SHOP, "cart-drawer", NOW, "standard"),
+        "sites": read(knowledge.sites, "", "", NOW),
+        "sites by name": read(knowledge.sites, "wiki", "shop.test", NOW),
+        "site": read(knowledge.site, SHOP, NOW, "standard"),
+        "entry": read(entry.entry, SHOP, "newsletter", NOW, "standard"),
+        "preview": read(reviews.preview, SHOP, "cart-drawer", NOW, "standard"),
         "waiting": waiting.waiting.entries,
         "questions": waiting.questions,
         "patterns": waiting.patterns,
         "claims": [(one.candidate.claim, one.score, one.strength) for one in waiting.claims],
         "decisions": waiting.decisions,
-        "facts": read(facts_page.facts, FactsAsked()).groups,
-        "facts further on": read(facts_page.facts, FactsAsked(after=("tab_1", "chat.test", "auth.logged_in"))).facts,
-        "facts of ended tabs": read(facts_page.facts, FactsAsked(service_key="wiki.test", closed=True)).facts,
-        "fact": [one.value for one in known(read(facts_page.fact, "tab_1", "chat.test", "chat.model", NOW)).versions],
-        "goals": read(goals_page.goals, "local", NOW),
-        "goal": read(goals_page.goal, "local", "goal_lamp", NOW),
-        "tasks": [(one.run.principal, one.tally) for one in read(tasks_page.tasks, None, NOW, ended=True).runs],
-        "profile": read(tasks_page.profile, "local", "shop-audit", NOW),
+        "facts": read(facts.facts, FactsAsked()).groups,
+        "facts further on": read(facts.facts, FactsAsked(after=("tab_1", "chat.test", "auth.logged_in"))).facts,
+        "facts of ended tabs": read(facts.facts, FactsAsked(service_key="wiki.test", closed=True)).facts,
+        "fact": [one.value for one in known(read(facts.fact, "tab_1", "chat.test", "chat.model", NOW)).versions],
+        "goals": read(goals.goals, "local", NOW),
+        "goal": read(goals.goal, "local", "goal_lamp", NOW),
+        "tasks": [(one.run.principal, one.tally) for one in read(tasks.tasks, None, NOW, ended=True).runs],
+        "profile": read(tasks.profile, "local", "shop-audit", NOW),
         "run": shown(read(run_page.run, run_page.RunAsked(run), "block")),
         "uncovered": len(known(read(run_page.run, run_page.RunAsked(run, "uncovered", 10), "block")).units),
         "notes": [
-            [one.value for one in read(notes_page.notes, "domain", "", NOW).sites],
-            [one.content for one in read(notes_page.notes, "operator", "", NOW).rules],
-            [one.row.content for one in read(notes_page.notes, "memory", "", NOW).memories],
+            [one.value for one in read(notes.notes, "domain", "", NOW).sites],
+            [one.content for one in read(notes.notes, "operator", "", NOW).rules],
+            [one.row.content for one in read(notes.notes, "memory", "", NOW).memories],
         ],
         "steps": len(read(steps_store.latest, 1, 500)),
     }

@@ -13,15 +13,15 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from typer.testing import CliRunner
 
-from nova_mcp.cli.dashboard import app, reachable
-from nova_mcp.clock import SystemClock
-from nova_mcp.server.auth import load_credentials, read_token_file
+from nova_mcp.cli.serving.dashboard import app, reachable
+from nova_mcp.core.clock import SystemClock
 from nova_mcp.server.backend import Backend
-from nova_mcp.server.gate import Door, Gate
-from nova_mcp.server.http import serve_http
+from nova_mcp.server.http.bearer_tokens import load_credentials, read_token_file
+from nova_mcp.server.http.origins import LOOPBACK_NAMES
+from nova_mcp.server.http.request_guard import Door, Gate
+from nova_mcp.server.http.serve import serve_http
 from nova_mcp.server.lifetime import Ending
-from nova_mcp.server.limits import Limits
-from nova_mcp.server.origins import LOOPBACK_NAMES
+from nova_mcp.server.rate_limits import Limits
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.dashboard.coverage_map import CELL, GAP, MOST_NAMED, MapUnit, coverage_map, square_of
-from nova_mcp.dashboard.fact_line import HEIGHT, LEFT, RIGHT, WIDTH, fact_line
-from nova_mcp.dashboard.gate_bars import gate_bar
-from nova_mcp.facts.model import Fact
-from nova_mcp.promotion.gates import at_least, at_most, gates_of
-from nova_mcp.promotion.model import DAY_MS, Entry, EvidenceCounts
+from nova_mcp.dashboard.charts.coverage_map import CELL, GAP, MOST_NAMED, MapUnit, coverage_map, square_of
+from nova_mcp.dashboard.charts.fact_line import HEIGHT, LEFT, RIGHT, WIDTH, fact_line
+from nova_mcp.dashboard.charts.gate_bars import gate_bar
+from nova_mcp.memory.facts.model import Fact
+from nova_mcp.memory.promotion.gates.gates import at_least, at_most, gates_of
+from nova_mcp.memory.promotion.model import DAY_MS, Entry, EvidenceCounts
 
 # -- gates
 

@@ -6,8 +6,8 @@ import pytest
 from dashboard_kit import HOSTILE, Stand
 from filled import ask
 
-from nova_mcp.human import mailbox as box
-from nova_mcp.human.mailbox import Mailbox
+from nova_mcp.core import mailbox as box
+from nova_mcp.core.mailbox import Mailbox
 
 
 async def test_a_question_is_shown_and_answered(desk: Stand):

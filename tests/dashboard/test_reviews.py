@@ -8,7 +8,7 @@ import memory_kit
 import pytest
 from dashboard_kit import HOSTILE, Stand, Visitor
 
-from nova_mcp.pipeline.model import Answer, CallRequest
+from nova_mcp.calls.model import Answer, CallRequest
 
 ENTRY = {"scope": "shop.test", "id": "cart-drawer"}
 DECIDE = {**ENTRY, "act": "decide", "transition": "l1_to_l2"}

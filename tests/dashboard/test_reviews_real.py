@@ -12,15 +12,16 @@ from loop_kit import Server, Shop, serving, shop
 from place_kit import Place
 
 from nova_mcp.dashboard.app import build
-from nova_mcp.dashboard.home import Home, Keys
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.store import Shelved
-from nova_mcp.observation.model import CallRecord
-from nova_mcp.observation.reader import EventFilter, recent
-from nova_mcp.promotion import event_store, semantic_store
-from nova_mcp.promotion.collector import witnessed
-from nova_mcp.promotion.model import HOUR_MS, Mark
-from nova_mcp.promotion.semantic import Moment, detected
+from nova_mcp.dashboard.config import Home, Keys
+from nova_mcp.evidence.model import CallRecord
+from nova_mcp.evidence.reader import EventFilter, recent
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.store import Shelved
+from nova_mcp.memory.promotion import event_store
+from nova_mcp.memory.promotion.collector import witnessed
+from nova_mcp.memory.promotion.model import HOUR_MS, Mark
+from nova_mcp.memory.promotion.prompts import store as semantic_store
+from nova_mcp.memory.promotion.prompts.rules import Moment, detected
 from promotion_kit import phenomenon
 
 pytestmark = pytest.mark.browser

@@ -8,10 +8,10 @@ from filled import fill, some_calls
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.dashboard.charts import Series, lines, nice_top, stacked
-from nova_mcp.dashboard.figures import HOUR_MS, WINDOWS, counted, slowness, totals, window_of
-from nova_mcp.dashboard.words import ago, brief, clock, lasting, moment, plain
-from nova_mcp.journal import counting as names
+from nova_mcp.dashboard.charts.charts import Series, lines, nice_top, stacked
+from nova_mcp.dashboard.data.figures import HOUR_MS, WINDOWS, counted, slowness, totals, window_of
+from nova_mcp.dashboard.formatting import ago, brief, clock, lasting, moment, plain
+from nova_mcp.memory.journal.statistics import counting as names
 
 
 @pytest.mark.parametrize("key", [one[0] for one in WINDOWS])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nova_mcp.clock import SystemClock
+from nova_mcp.core.clock import SystemClock
 from nova_mcp.demo.story import DAYS, moments
 from nova_mcp.demo.story_clock import DAY_MS, HOUR_MS, StoryClock
 from nova_mcp.demo.wiki_chapters import WikiTale

@@ -14,8 +14,8 @@ from nova_mcp.demo.site import practice_site
 from nova_mcp.demo.site_answers import PASSWORD
 from nova_mcp.demo.tally import Tally, check_figures, check_ledger, check_levels, check_secret, counted, figures
 from nova_mcp.demo.wiki_chapters import BY_HAND, WITH_HELP
-from nova_mcp.promotion import event_store
-from nova_mcp.promotion.model import LearningEvent
+from nova_mcp.memory.promotion import event_store
+from nova_mcp.memory.promotion.model import LearningEvent
 from nova_mcp.storage.engine import Database
 
 

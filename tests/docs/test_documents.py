@@ -13,9 +13,9 @@ from command_kit import line_problems, nova_problems
 from document_kit import ROOT, Block, anchors, documents, every_block, prose
 
 from nova_mcp.errors import FAMILIES
-from nova_mcp.facts.policies import load_policies
+from nova_mcp.memory.facts.policies import load_policies
 from nova_mcp.secrets.store import open_secrets
-from nova_mcp.server.auth import FILE_NAME, TokenFile
+from nova_mcp.server.http.bearer_tokens import FILE_NAME, TokenFile
 from nova_mcp.settings import Settings, load_settings
 
 BLOCKS = every_block()

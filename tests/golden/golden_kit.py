@@ -12,9 +12,9 @@ from loop_kit import SECRET, ShiftedClock, Shop
 from mcp import Client
 
 from nova_mcp.app import Nova, build
-from nova_mcp.clock import Ports, SystemIds
+from nova_mcp.core.clock import Ports, SystemIds
 from nova_mcp.server.manifest import load_manifest
-from nova_mcp.server.mcp import Wiring, build_server
+from nova_mcp.server.protocol import Wiring, build_server
 from nova_mcp.settings import Settings
 
 Kind = Literal["success", "refusal"]

@@ -7,8 +7,8 @@ import anyio
 from golden_kit import Agent
 from tests.pages.faults.site import fault_site
 
-from nova_mcp.human.mailbox import Mailbox
-from nova_mcp.human.model import Reply
+from nova_mcp.core.mailbox import Mailbox
+from nova_mcp.core.questions import Reply
 
 Chapter = Callable[[Agent], Awaitable[None]]
 

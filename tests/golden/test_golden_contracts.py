@@ -11,7 +11,7 @@ from mcp import Client
 
 from nova_mcp.errors import FAMILIES, CommitRefused, Killed
 from nova_mcp.server.manifest import load_manifest
-from nova_mcp.server.mcp import Wiring, build_server
+from nova_mcp.server.protocol import Wiring, build_server
 from nova_mcp.settings import Settings
 
 FOLDER = Path(__file__).parent

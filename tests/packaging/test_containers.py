@@ -16,9 +16,9 @@ from ruamel.yaml import YAML
 from wheel_kit import ROOT
 
 import nova_mcp
-from nova_mcp.browser.install import system_commands
-from nova_mcp.cli.serve import configuration, parser
-from nova_mcp.server.gate import HEALTH_PATH
+from nova_mcp.browser.process.install import system_commands
+from nova_mcp.cli.serving.serve import configuration, parser
+from nova_mcp.server.http.request_guard import HEALTH_PATH
 from nova_mcp.settings import HttpSettings
 
 HADOLINT = Path(sys.executable).with_name("hadolint")

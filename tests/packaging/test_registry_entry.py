@@ -11,7 +11,7 @@ import pytest
 from wheel_kit import ROOT
 
 import nova_mcp
-from nova_mcp.cli.serve import parser
+from nova_mcp.cli.serving.serve import parser
 from nova_mcp.settings import environment_paths
 
 ENTRY: dict[str, Any] = json.loads((ROOT / "server.json").read_text())

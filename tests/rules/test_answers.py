@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.tokens import estimate_tokens
-from nova_mcp.tools.acts import GUARDED_TOKENS, TEXT_TOKENS, ElementResult
+from nova_mcp.core.tokens import estimate_tokens
+from nova_mcp.tools.browse.act_support import GUARDED_TOKENS, TEXT_TOKENS, ElementResult
 from nova_mcp.tools.results import DialogSeen, EffectSeen, RequestSeen
 
 ANY = st.text(max_size=300)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nova_mcp.browser.host_window import DownloadSeen
-from nova_mcp.observation.model import Effect
-from nova_mcp.pipeline.asides import with_asides
+from nova_mcp.browser.observe.host_window import DownloadSeen
+from nova_mcp.calls.asides import with_asides
+from nova_mcp.evidence.model import Effect
 from nova_mcp.tools.results import ActResult, EffectSeen
 from nova_mcp.tools.spec import PageResult, Result
 

@@ -7,6 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nova_mcp.verification.contracts.evaluate import (
+    conjunction,
+    disjunction,
+    failed_traces,
+    judge_assertion,
+    judge_set,
+    retry_advice_for,
+    same_json,
+    timing,
+)
 from nova_mcp.verification.model import (
     OMITTED,
     Assertion,
@@ -17,16 +27,6 @@ from nova_mcp.verification.model import (
     Seen,
     Unseen,
     Verdict,
-)
-from nova_mcp.verification.rules import (
-    conjunction,
-    disjunction,
-    failed_traces,
-    judge_assertion,
-    judge_set,
-    retry_advice_for,
-    same_json,
-    timing,
 )
 
 TRUTHS = (True, False, None)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.blocker_rules import (
+from nova_mcp.browser.blockers.rules import (
     HUMAN,
     Blocker,
     BlockerMemory,
@@ -30,10 +30,10 @@ from nova_mcp.browser.blocker_rules import (
     to_turn_off,
     weakest,
 )
-from nova_mcp.browser.blocker_words import said_by
-from nova_mcp.browser.commit_points import CommitPoint
-from nova_mcp.browser.elements import ElementFacts
-from nova_mcp.browser.seen import SeenElement, SeenField, SeenForm
+from nova_mcp.browser.blockers.words import said_by
+from nova_mcp.browser.commits.commit_points import CommitPoint
+from nova_mcp.browser.perceive.elements import ElementFacts
+from nova_mcp.browser.perceive.scan_values import SeenElement, SeenField, SeenForm
 
 KINDS = ["consent", "modal", "login_wall", "paywall", "newsletter", "age_gate", "chat", "challenge", "unknown"]
 

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.elements import ElementFacts, identity
-from nova_mcp.browser.error_words import says_error
-from nova_mcp.browser.lines import element_line, escape, one_line, quoted
-from nova_mcp.browser.ranking import (
+from nova_mcp.browser.observe.error_words import says_error
+from nova_mcp.browser.perceive.element_lines import element_line, escape, one_line, quoted
+from nova_mcp.browser.perceive.element_ranking import (
     Group,
     Placement,
     by_score,
@@ -19,8 +18,9 @@ from nova_mcp.browser.ranking import (
     pack,
     score,
 )
-from nova_mcp.browser.refs import Perception
-from nova_mcp.browser.rules import (
+from nova_mcp.browser.perceive.elements import ElementFacts, identity
+from nova_mcp.browser.perceive.refs import Perception
+from nova_mcp.browser.perceive.rules import (
     ActionRequest,
     Expected,
     Proof,
@@ -35,7 +35,7 @@ from nova_mcp.browser.rules import (
     same_destination,
     window_left_ms,
 )
-from nova_mcp.browser.seen import Found, SeenElement
+from nova_mcp.browser.perceive.scan_values import Found, SeenElement
 
 URL = "http://127.0.0.1/a"
 VIEW = (1280, 800)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.journal.candidates import (
+from nova_mcp.memory.journal.candidates import (
     Candidate,
     Place,
     Raise,
@@ -27,8 +27,8 @@ from nova_mcp.journal.candidates import (
     strength,
     weighed,
 )
-from nova_mcp.journal.evidence import PageEvent
-from nova_mcp.journal.rules import PROMOTABLE_SCORE, promotable
+from nova_mcp.memory.journal.evidence import PageEvent
+from nova_mcp.memory.journal.rules import PROMOTABLE_SCORE, promotable
 
 HERE = Place("local", "ada", "shop.test", "claim_1", "tab_1")
 RANK = {"unverified": 0, "verified": 1, "disproven": 2}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.child_environment import child_environment
 from nova_mcp.browser.egress import system_proxy
+from nova_mcp.browser.process.child_environment import child_environment
 
 USUAL = {
     "PATH": "/usr/bin",

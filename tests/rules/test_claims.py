@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from nova_mcp.browser.claims import (
+from nova_mcp.evidence.model import Owner
+from nova_mcp.memory.claims.rules import (
     DEFAULT_TTL_MS,
     MAX_TTL_MS,
     MIN_TTL_MS,
@@ -38,7 +39,7 @@ from nova_mcp.browser.claims import (
     token_fits,
     within_term,
 )
-from nova_mcp.journal.model import (
+from nova_mcp.memory.journal.model import (
     CandidateEvidence,
     Coverage,
     Decision,
@@ -48,7 +49,7 @@ from nova_mcp.journal.model import (
     FinalizeSummary,
     WorkContext,
 )
-from nova_mcp.journal.rules import (
+from nova_mcp.memory.journal.rules import (
     PROMOTABLE_SCORE,
     abandoned,
     auto_plan,
@@ -58,7 +59,6 @@ from nova_mcp.journal.rules import (
     mismatches,
     promotable,
 )
-from nova_mcp.observation.model import Owner
 
 ADA: Owner = ("local", "ada")
 BOB: Owner = ("local", "bob")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nova_mcp.browser.commit_points import CommitFacts, classify_commit_point
+from nova_mcp.browser.commits.commit_points import CommitFacts, classify_commit_point
 
 LABELS: dict[str, dict[str, list[str]]] = json.loads(Path(__file__).with_name("commit_labels.json").read_text("utf-8"))
 

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.browser.commit_points import (
+from nova_mcp.browser.commits.commit_points import (
     CommitFacts,
     FormFacts,
     classify_commit_point,
     is_search_form,
     submits_harmlessly,
 )
-from nova_mcp.browser.commit_words import commit_words
-from nova_mcp.browser.wording import words_of
+from nova_mcp.browser.commits.commit_words import commit_words
+from nova_mcp.core.labels import words_of
 
 # How long an example takes says nothing on a busy machine.
 UNHURRIED = settings(deadline=None)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from nova_mcp import connections as subject
-from nova_mcp.connections import IDLE_MS, AgentConnections
+from nova_mcp.core import connections as subject
+from nova_mcp.core.connections import IDLE_MS, AgentConnections
 
 ADA, BOB = ("local", "ada"), ("local", "bob")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.blocker_words import said_by
-from nova_mcp.browser.look_alikes import as_seen
+from nova_mcp.browser.blockers.words import said_by
 from nova_mcp.browser.page import packed
-from nova_mcp.browser.wording import words_of
+from nova_mcp.core.labels import words_of
+from nova_mcp.core.look_alikes import as_seen
 
 RAW = json.loads(files("nova_mcp.browser").joinpath("data/consent_words.json").read_text("utf-8"))
 LANGUAGES = tuple(RAW["consent_accept"])

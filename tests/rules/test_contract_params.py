@@ -6,8 +6,8 @@ import pytest
 
 from nova_mcp.errors import InvalidParams
 from nova_mcp.tools.arguments import parse_arguments
-from nova_mcp.tools.contract_params import EXAMPLE, MAX_ASSERTIONS, AssertionSetParams, TransitionContractParams
-from nova_mcp.verification.contracts import contract_from_json, contract_to_json
+from nova_mcp.tools.guarded.contract_params import EXAMPLE, MAX_ASSERTIONS, AssertionSetParams, TransitionContractParams
+from nova_mcp.verification.contracts.codec import contract_from_json, contract_to_json
 from nova_mcp.verification.model import OMITTED
 
 ONE = {"factKey": "page.urlChanged", "operator": "eq", "expected": True}

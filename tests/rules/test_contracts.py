@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.verification.contracts import (
+from nova_mcp.verification.contracts.codec import (
     BadContract,
     both,
     check_contract,
@@ -15,10 +15,10 @@ from nova_mcp.verification.contracts import (
     one_of,
     tighten,
 )
-from nova_mcp.verification.facts import UnknownFact
-from nova_mcp.verification.identity import identity_hash
+from nova_mcp.verification.contracts.evaluate import conjunction, disjunction, judge_set
+from nova_mcp.verification.contracts.fact_keys import UnknownFact
+from nova_mcp.verification.duplicates.identity import identity_hash
 from nova_mcp.verification.model import OMITTED, Assertion, AssertionSet, CommitIdentity, Contract, Seen, Unseen
-from nova_mcp.verification.rules import conjunction, disjunction, judge_set
 
 OPERATORS = ("eq", "not_eq", "neq", "exists", "not_exists", "contains", "gt", "lt", "gte", "lte")
 TRUTH = {"satisfied": True, "failed": False, "unknown": None}

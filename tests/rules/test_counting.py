@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.journal import counting as names
-from nova_mcp.journal.counting import (
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
+from nova_mcp.memory.journal.model import Decision
+from nova_mcp.memory.journal.outbox_store import TRIES, pause_ms
+from nova_mcp.memory.journal.statistics import counting as names
+from nova_mcp.memory.journal.statistics.counting import (
     CAPPED,
     CandidateStand,
     Tally,
@@ -26,11 +29,16 @@ from nova_mcp.journal.counting import (
     percentile,
     runtime_of,
 )
-from nova_mcp.journal.model import Decision
-from nova_mcp.journal.outbox_store import TRIES, pause_ms
-from nova_mcp.journal.report import OutboxState, Reading, RuntimeReading, outbox_health, rate, report, rollout
-from nova_mcp.journal.statistics import _PLAIN, _STANDINGS, _TOTALS
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
+from nova_mcp.memory.journal.statistics.reader import _PLAIN, _STANDINGS, _TOTALS
+from nova_mcp.memory.journal.statistics.report import (
+    OutboxState,
+    Reading,
+    RuntimeReading,
+    outbox_health,
+    rate,
+    report,
+    rollout,
+)
 
 HOUR = names.HOUR_MS
 

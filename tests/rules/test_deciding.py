@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from nova_mcp.errors import InvalidParams, NotFound, NovaError
-from nova_mcp.observation.deciding import Deciding, with_reason
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, OutcomeKind, ServerId
+from nova_mcp.evidence.deciding import Deciding, with_reason
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, OutcomeKind, ServerId
 
 CONN: Any = None
 

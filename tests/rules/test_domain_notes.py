@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.clock import SystemClock
-from nova_mcp.connections import AgentConnection, AgentConnections
+from nova_mcp.core.clock import SystemClock
+from nova_mcp.core.connections import AgentConnection, AgentConnections
 from nova_mcp.errors import NovaError
-from nova_mcp.notes.domain_deliveries import Deliveries
-from nova_mcp.notes.domain_model import (
+from nova_mcp.evidence.model import Owner
+from nova_mcp.memory.notes.domain_deliveries import Deliveries
+from nova_mcp.memory.notes.domain_model import (
     KEEP,
     Ack,
     DomainNote,
@@ -23,8 +24,8 @@ from nova_mcp.notes.domain_model import (
     Repeat,
     Wish,
 )
-from nova_mcp.notes.domain_refusals import acknowledge_required, refused
-from nova_mcp.notes.domain_rules import (
+from nova_mcp.memory.notes.domain_refusals import acknowledge_required, refused
+from nova_mcp.memory.notes.domain_rules import (
     MINUTE_MS,
     MOST_ENFORCED_CHARS,
     MOST_PER_HOST,
@@ -50,8 +51,7 @@ from nova_mcp.notes.domain_rules import (
     pending_notes,
     repeat_of,
 )
-from nova_mcp.notes.playbook import SECTIONS, check_playbook
-from nova_mcp.observation.model import Owner
+from nova_mcp.memory.notes.playbook import SECTIONS, check_playbook
 
 ME = ("local", "default")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.download_files import DownloadFiles, OwnFiles, clear_partial
-from nova_mcp.browser.download_rules import (
+from nova_mcp.browser.files.download_files import DownloadFiles, OwnFiles, clear_partial
+from nova_mcp.browser.files.download_rules import (
     MAX_NAME,
     DownloadLimits,
     Stock,

@@ -9,7 +9,7 @@ import pytest
 from nova_mcp.browser.egress.network import system_network
 from nova_mcp.browser.egress.private_places import EXPECTED_S, NAMES_REMEMBERED, PrivatePlaces
 from nova_mcp.browser.egress.socks import NotSocks, read_request
-from nova_mcp.policy import Denied, NavigationPolicy, judge_destination
+from nova_mcp.core.policy import Denied, NavigationPolicy, judge_destination
 
 PUBLIC, LAN = "93.184.216.34", "10.0.0.7"
 

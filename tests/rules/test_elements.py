@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.browser.elements import (
+from nova_mcp.browser.perceive.elements import (
     ElementFacts,
     fingerprint_id,
     identity,

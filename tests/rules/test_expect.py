@@ -2,11 +2,11 @@
 
 import pytest
 
-from nova_mcp.verification.contracts import check_contract
-from nova_mcp.verification.expect import BadExpectation, compile_expect
-from nova_mcp.verification.facts import parse_fact
+from nova_mcp.verification.contracts.codec import check_contract
+from nova_mcp.verification.contracts.evaluate import judge_set
+from nova_mcp.verification.contracts.expect import BadExpectation, compile_expect
+from nova_mcp.verification.contracts.fact_keys import parse_fact
 from nova_mcp.verification.model import Assertion, AssertionSet, Contract, Seen
-from nova_mcp.verification.rules import judge_set
 
 
 @pytest.mark.parametrize(

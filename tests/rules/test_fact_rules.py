@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.facts.accounts import account_hash
-from nova_mcp.facts.capabilities import compile_capabilities
-from nova_mcp.facts.model import (
+from nova_mcp.memory.facts.accounts import account_hash
+from nova_mcp.memory.facts.capabilities import compile_capabilities
+from nova_mcp.memory.facts.model import (
     CONFIDENCE,
     FRESH_MS,
     Added,
@@ -24,9 +24,9 @@ from nova_mcp.facts.model import (
     Page,
     Replaced,
 )
-from nova_mcp.facts.policies import Lacking, Policy, demanded, lacking, load_policies
-from nova_mcp.facts.replay import rebuilt
-from nova_mcp.facts.rules import (
+from nova_mcp.memory.facts.policies import Lacking, Policy, demanded, lacking, load_policies
+from nova_mcp.memory.facts.replay import rebuilt
+from nova_mcp.memory.facts.rules import (
     RELEVANT,
     canonical,
     decide,
@@ -38,9 +38,9 @@ from nova_mcp.facts.rules import (
     usable,
     worth_noting,
 )
-from nova_mcp.facts.sensitive import sensitive_key, sensitive_reason, sensitive_text
-from nova_mcp.facts.services import service_of, well_known
-from nova_mcp.facts.vocabulary import SIGNALS, Signal, key_problem, near, value_problem, value_warning
+from nova_mcp.memory.facts.sensitive import sensitive_key, sensitive_reason, sensitive_text
+from nova_mcp.memory.facts.services import service_of, well_known
+from nova_mcp.memory.facts.vocabulary import SIGNALS, Signal, key_problem, near, value_problem, value_warning
 
 HERE, THERE = Page("https://a.test/x", "h1", "a.test/x"), Page("https://a.test/y", "h2", "a.test/y")
 NOW = 1_800_000_000_000

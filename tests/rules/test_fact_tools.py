@@ -7,15 +7,15 @@ from typing import Any, cast
 
 import pytest
 
-from nova_mcp.clock import Ports
+from nova_mcp.core.clock import Ports
 from nova_mcp.errors import InvalidParams
-from nova_mcp.facts.keeper import FactKeeper, Noting
-from nova_mcp.facts.model import ClaimResult
+from nova_mcp.memory.facts.model import ClaimResult
+from nova_mcp.memory.facts.service import FactKeeper, Noting
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.context import Evidence
-from nova_mcp.tools.fact_hints import note_page
-from nova_mcp.tools.facts import CurrentFact, FactsResult, ObserveParams, ObserveResult, PastFact, ok_observe
+from nova_mcp.tools.facts.facts import CurrentFact, FactsResult, ObserveParams, ObserveResult, PastFact, ok_observe
+from nova_mcp.tools.read.fact_hints import note_page
 
 TOKEN = "ghp_0123456789abcdefabcdef0123456789"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.verification.facts import (
+from nova_mcp.verification.contracts.fact_keys import (
     ARGUMENT_NAMES,
     DOM_FIELDS,
     HOST_NAMES,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.frame_ids import SHOWN_CHARS, shown_id, whole_id
+from nova_mcp.browser.channel.frame_ids import SHOWN_CHARS, shown_id, whole_id
 
 IDS = st.text("0123456789ABCDEF", min_size=32, max_size=32)
 

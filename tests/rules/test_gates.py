@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.claims import Lease
-from nova_mcp.clock import SystemClock
-from nova_mcp.connections import AgentConnections
-from nova_mcp.facts.policies import Lacking
-from nova_mcp.notes.domain_model import DomainNote, Due, NoteId, Repeat
-from nova_mcp.observation.model import Effect
-from nova_mcp.pipeline.gates import GATES, MET_ON_THE_WAY, Admitted, GateFacts, Notice, Refused, admit, shadow_gate
-from nova_mcp.pipeline.session import Exhausted
-from nova_mcp.policy import NavigationPolicy
+from nova_mcp.calls.gates import GATES, MET_ON_THE_WAY, Admitted, GateFacts, Notice, Refused, admit, shadow_gate
+from nova_mcp.calls.session_budget import Exhausted
+from nova_mcp.core.clock import SystemClock
+from nova_mcp.core.connections import AgentConnections
+from nova_mcp.core.policy import NavigationPolicy
+from nova_mcp.evidence.model import Effect
+from nova_mcp.memory.claims.rules import Lease
+from nova_mcp.memory.facts.policies import Lacking
+from nova_mcp.memory.notes.domain_model import DomainNote, Due, NoteId, Repeat
 from nova_mcp.settings import GateMode, GateSettings
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.spec import GateId

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.verification.goal_rules import (
+from nova_mcp.verification.goals.rules import (
     FINISHED,
     IN_FLIGHT,
     REVIVAL_MS,

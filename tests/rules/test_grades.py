@@ -4,16 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.observation.grades import (
-    Claimed,
-    Grade,
-    SeenWindow,
-    gap_refused,
-    grade,
-    is_read_like,
-    summarize,
-)
-from nova_mcp.observation.rules import VisitWindow
+from nova_mcp.evidence.grades import Claimed, Grade, SeenWindow, gap_refused, grade, is_read_like, summarize
+from nova_mcp.evidence.rules import VisitWindow
 
 
 def seen(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from publicsuffixlist import PublicSuffixList
 
-from nova_mcp.hosts import (
+from nova_mcp.core.hosts import (
     HostRule,
     ascii_host,
     host_rule,

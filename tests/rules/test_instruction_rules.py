@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.notes.playbook import PLAYBOOK_KEY, SECTIONS, check_playbook
-from nova_mcp.tasks import evm
-from nova_mcp.tasks.instruction_budget import ADDENDA_CHARS, DROPPED_FIRST, TEXT_CHARS, fit_addenda, weight
-from nova_mcp.tasks.instruction_text import (
+from nova_mcp.memory.notes.playbook import PLAYBOOK_KEY, SECTIONS, check_playbook
+from nova_mcp.memory.tasks.instructions import evm
+from nova_mcp.memory.tasks.instructions.budget import ADDENDA_CHARS, DROPPED_FIRST, TEXT_CHARS, fit_addenda, weight
+from nova_mcp.memory.tasks.instructions.learn_rules import DELIVERABLE, Floors, Progress
+from nova_mcp.memory.tasks.instructions.playbook_template import SECTION_CONTENTS
+from nova_mcp.memory.tasks.instructions.text import (
     LOOP,
     SAFETY,
     Coverage,
@@ -24,8 +26,6 @@ from nova_mcp.tasks.instruction_text import (
     fenced,
     instructions_text,
 )
-from nova_mcp.tasks.learn_rules import DELIVERABLE, Floors, Progress
-from nova_mcp.tasks.playbook_template import SECTION_CONTENTS
 from nova_mcp.tools.catalogue import load_catalogue
 
 RUN = RunBrief("f" * 32, "active", 3, "partial", 4, 10, "units_remaining", "name: Price check\ncursor: page 2")

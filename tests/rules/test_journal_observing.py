@@ -8,12 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.page_life import LifeSigns
-from nova_mcp.browser.targets import Tab
-from nova_mcp.clock import SystemClock
-from nova_mcp.connections import AgentConnections
-from nova_mcp.journal.evidence import Observation
-from nova_mcp.journal.observing import (
+from nova_mcp.browser.targets.page_life import LifeSigns
+from nova_mcp.browser.targets.registry import Tab
+from nova_mcp.calls.envelope import Envelope
+from nova_mcp.core.clock import SystemClock
+from nova_mcp.core.connections import AgentConnections
+from nova_mcp.evidence.model import (
+    Caller,
+    CallOutcome,
+    CallRecord,
+    Effect,
+    OutcomeKind,
+    PageState,
+    ServerId,
+    Signals,
+    Touched,
+)
+from nova_mcp.memory.journal.evidence import Observation
+from nova_mcp.memory.journal.observations import (
     PAYLOAD_BYTES,
     context_host,
     diagnostic_key_of,
@@ -25,20 +37,8 @@ from nova_mcp.journal.observing import (
     tool_event_of,
     verdict_of,
 )
-from nova_mcp.journal.sessions import session_id_for
-from nova_mcp.journal.throttling import PROOF_WINDOW_MS, WINDOW_MS, Held, judge, throttle_key, window_ms
-from nova_mcp.observation.model import (
-    Caller,
-    CallOutcome,
-    CallRecord,
-    Effect,
-    OutcomeKind,
-    PageState,
-    ServerId,
-    Signals,
-    Touched,
-)
-from nova_mcp.pipeline.envelope import Envelope
+from nova_mcp.memory.journal.sessions import session_id_for
+from nova_mcp.memory.journal.throttle import PROOF_WINDOW_MS, WINDOW_MS, Held, judge, throttle_key, window_ms
 from nova_mcp.tools.context import Evidence
 
 DESK = PageState("tab_1", "A", "https://shop.test:8443/desk", "shop.test:8443/desk", 3)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.hold import HeldBy
-from nova_mcp.browser.keeper import SAVE_EVERY_MS, is_due
-from nova_mcp.browser.kept_files import FOLDER, KeptFiles, Taken
-from nova_mcp.browser.kept_state import KeptState, cookies_per_host, from_json, to_json, with_older_databases
-from nova_mcp.browser.sandboxes import sandbox_letters, sandbox_number
+from nova_mcp.browser.state.sandbox_saver import SAVE_EVERY_MS, is_due
+from nova_mcp.browser.state.sandboxes import sandbox_letters, sandbox_number
+from nova_mcp.browser.state.state_files import FOLDER, KeptFiles, Taken
+from nova_mcp.browser.state.state_format import KeptState, cookies_per_host, from_json, to_json, with_older_databases
+from nova_mcp.core.file_lock import HeldBy
 
 REF = "0123456789abcdef" * 2
 COOKIE = {

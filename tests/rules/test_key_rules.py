@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.key_rules import MODIFIERS, NAMES, Stroke, UnknownKey, belongs_to_browser, parse_key, trigger_of
+from nova_mcp.browser.act.key_rules import (
+    MODIFIERS,
+    NAMES,
+    Stroke,
+    UnknownKey,
+    belongs_to_browser,
+    parse_key,
+    trigger_of,
+)
 
 
 @pytest.mark.parametrize(

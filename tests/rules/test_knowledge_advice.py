@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.browser.knowledge_look import page_signs
-from nova_mcp.knowledge.advice import (
+from nova_mcp.browser.read.knowledge_check import page_signs
+from nova_mcp.memory.knowledge.advice import (
     Noted,
     Told,
     UsedAction,
@@ -19,9 +19,11 @@ from nova_mcp.knowledge.advice import (
     proofs,
     warning_of,
 )
-from nova_mcp.knowledge.fingerprints import told
-from nova_mcp.knowledge.health import DAY_MS
-from nova_mcp.knowledge.model import (
+from nova_mcp.memory.knowledge.health import DAY_MS
+from nova_mcp.memory.knowledge.matching.entry_ranking import Question, Request, rank
+from nova_mcp.memory.knowledge.matching.fingerprints import told
+from nova_mcp.memory.knowledge.matching.routes import route_of
+from nova_mcp.memory.knowledge.model import (
     Action,
     Alias,
     Content,
@@ -37,10 +39,8 @@ from nova_mcp.knowledge.model import (
     Problem,
     Signal,
 )
-from nova_mcp.knowledge.platforms import PLATFORM_ID, Seeded, built_in, drafted, recognised, seeded
-from nova_mcp.knowledge.ranking import Question, Request, rank
-from nova_mcp.knowledge.refusing import check_content
-from nova_mcp.knowledge.routes import route_of
+from nova_mcp.memory.knowledge.platforms import PLATFORM_ID, Seeded, built_in, drafted, recognised, seeded
+from nova_mcp.memory.knowledge.writes.content_rules import check_content
 
 NOW = 20_000 * DAY_MS
 FRESH = Health(last_confirmed_at_ms=NOW)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.browser.blocker_rules import ControlFacts
-from nova_mcp.browser.commit_points import CommitPoint
-from nova_mcp.knowledge.applying import (
+from nova_mcp.browser.blockers.rules import ControlFacts
+from nova_mcp.browser.commits.commit_points import CommitPoint
+from nova_mcp.memory.knowledge.apply_rules import (
     Go,
     LiveTarget,
     NotApplied,
@@ -21,9 +21,18 @@ from nova_mcp.knowledge.applying import (
     still_looks_like,
     worked,
 )
-from nova_mcp.knowledge.fingerprints import match, told
-from nova_mcp.knowledge.model import Action, Content, ElementPrint, Fingerprint, Health, Phenomenon, Playbook, Signal
-from nova_mcp.tools.applying_answer import ApplyResult, VerifyResult
+from nova_mcp.memory.knowledge.matching.fingerprints import match, told
+from nova_mcp.memory.knowledge.model import (
+    Action,
+    Content,
+    ElementPrint,
+    Fingerprint,
+    Health,
+    Phenomenon,
+    Playbook,
+    Signal,
+)
+from nova_mcp.tools.knowledge.apply_result import ApplyResult, VerifyResult
 
 NOW = 1_800_000_000_000
 PRINT = Fingerprint((Signal("dom", "#bar"),))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from nova_mcp.browser.blocker_rules import ControlFacts, label_for
-from nova_mcp.knowledge.model import Alias, Platform, Problem, StableId
-from nova_mcp.knowledge.platforms import Seeded, seeded
-from nova_mcp.knowledge.refusing import WHOLE_PAGE
-from nova_mcp.knowledge.stability import breadth
+from nova_mcp.browser.blockers.rules import ControlFacts, label_for
+from nova_mcp.memory.knowledge.model import Alias, Platform, Problem, StableId
+from nova_mcp.memory.knowledge.platforms import Seeded, seeded
+from nova_mcp.memory.knowledge.writes.content_rules import WHOLE_PAGE
+from nova_mcp.memory.knowledge.writes.stability import breadth
 
 
 @pytest.mark.parametrize("text", ["Ac\u200bcept all", "A\u00adccept all", "Accept\u2060 all", "\u202eAccept all"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.knowledge.drift import (
+from nova_mcp.memory.knowledge.drift import (
     GATE,
     HOUR_MS,
     Check,
@@ -22,8 +22,7 @@ from nova_mcp.knowledge.drift import (
     judged,
     telemetry_of,
 )
-from nova_mcp.knowledge.fingerprints import match, told
-from nova_mcp.knowledge.health import (
+from nova_mcp.memory.knowledge.health import (
     DAY_MS,
     HealthEvent,
     after_event,
@@ -33,15 +32,8 @@ from nova_mcp.knowledge.health import (
     success_rate,
     trust_of,
 )
-from nova_mcp.knowledge.model import (
-    Action,
-    Content,
-    Fingerprint,
-    Health,
-    Phenomenon,
-    Playbook,
-    Signal,
-)
+from nova_mcp.memory.knowledge.matching.fingerprints import match, told
+from nova_mcp.memory.knowledge.model import Action, Content, Fingerprint, Health, Phenomenon, Playbook, Signal
 
 NOW = 20_000 * DAY_MS
 UNBORN = Health()

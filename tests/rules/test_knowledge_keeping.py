@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.knowledge.categories import built_in_categories, categories, categories_of, known_hosts
-from nova_mcp.knowledge.fingerprints import ObservedSignal
-from nova_mcp.knowledge.hint_writing import HintPair, HintWritten, hint_upserted
-from nova_mcp.knowledge.model import (
+from nova_mcp.memory.knowledge.matching.categories import built_in_categories, categories, categories_of, known_hosts
+from nova_mcp.memory.knowledge.matching.fingerprints import ObservedSignal
+from nova_mcp.memory.knowledge.model import (
     MAX_PHENOMENA,
     Action,
     Content,
@@ -21,10 +20,11 @@ from nova_mcp.knowledge.model import (
     Signal,
     StableId,
 )
-from nova_mcp.knowledge.page_check import PageCheck, harmless
-from nova_mcp.knowledge.refusing import LiveLook
-from nova_mcp.knowledge.scopes import scope_of
-from nova_mcp.knowledge.writing import Refused
+from nova_mcp.memory.knowledge.scopes import scope_of
+from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
+from nova_mcp.memory.knowledge.writes.hint_rules import HintPair, HintWritten, hint_upserted
+from nova_mcp.memory.knowledge.writes.page_check import PageCheck, harmless
+from nova_mcp.memory.knowledge.writes.rules import Refused
 
 NOW = 1_000_000
 BUTTON = ElementPrint("button", text="No thanks", neighbours=("Yes please", "Our policy"))

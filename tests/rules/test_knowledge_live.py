@@ -2,8 +2,8 @@
 
 import pytest
 
-from nova_mcp.browser.blocker_rules import ControlFacts
-from nova_mcp.browser.knowledge_look import (
+from nova_mcp.browser.blockers.rules import ControlFacts
+from nova_mcp.browser.read.knowledge_check import (
     ElementSeen,
     PrintSeen,
     SelectorSeen,
@@ -12,8 +12,8 @@ from nova_mcp.browser.knowledge_look import (
     WantedSignals,
     page_signs,
 )
-from nova_mcp.knowledge.fingerprints import match
-from nova_mcp.knowledge.live import (
+from nova_mcp.memory.knowledge.matching.fingerprints import match
+from nova_mcp.memory.knowledge.matching.page_facts import (
     live_looks,
     observed_signals,
     page_elements,
@@ -21,7 +21,7 @@ from nova_mcp.knowledge.live import (
     surroundings,
     wanted_of,
 )
-from nova_mcp.knowledge.model import (
+from nova_mcp.memory.knowledge.model import (
     Action,
     Alias,
     Content,
@@ -34,8 +34,8 @@ from nova_mcp.knowledge.model import (
     Signal,
     StableId,
 )
-from nova_mcp.knowledge.refusing import check_live
-from nova_mcp.knowledge.repair import PageElement
+from nova_mcp.memory.knowledge.repair.repair import PageElement
+from nova_mcp.memory.knowledge.writes.content_rules import check_live
 
 REJECT = ControlFacts(texts=("Reject all",))
 

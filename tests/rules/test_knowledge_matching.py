@@ -6,20 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.knowledge.fingerprints import (
-    KINDS,
-    ObservedSignal,
-    applies,
-    distinct,
-    explained,
-    holding,
-    match,
-    same_locale,
-    told,
-)
-from nova_mcp.knowledge.health import DAY_MS
-from nova_mcp.knowledge.model import Content, Context, DayCount, Fingerprint, Health, Phenomenon, Signal
-from nova_mcp.knowledge.ranking import (
+from nova_mcp.memory.knowledge.health import DAY_MS
+from nova_mcp.memory.knowledge.matching.entry_ranking import (
     MODEL,
     WEIGHTS,
     Question,
@@ -30,6 +18,18 @@ from nova_mcp.knowledge.ranking import (
     rank,
     weighted,
 )
+from nova_mcp.memory.knowledge.matching.fingerprints import (
+    KINDS,
+    ObservedSignal,
+    applies,
+    distinct,
+    explained,
+    holding,
+    match,
+    same_locale,
+    told,
+)
+from nova_mcp.memory.knowledge.model import Content, Context, DayCount, Fingerprint, Health, Phenomenon, Signal
 
 NOW = 20_000 * DAY_MS
 FRESH = Health(last_confirmed_at_ms=NOW)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from nova_mcp.errors import InvalidParams
-from nova_mcp.knowledge.model import Action, Context, Fingerprint, Playbook, Signal, VerifyStep
-from nova_mcp.knowledge.writing import KEPT, Patch
-from nova_mcp.tools import knowledge_params as given
+from nova_mcp.memory.knowledge.model import Action, Context, Fingerprint, Playbook, Signal, VerifyStep
+from nova_mcp.memory.knowledge.writes.rules import KEPT, Patch
 from nova_mcp.tools.arguments import parse_arguments
+from nova_mcp.tools.knowledge import params as given
+from nova_mcp.tools.learning.telemetry import FeaturesParams
 from nova_mcp.tools.spec import Params
-from nova_mcp.tools.telemetry import FeaturesParams
 from nova_mcp.verification.model import Assertion
 
 SIGNAL: dict[str, Any] = {"kind": "dom", "match": "#bar"}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.knowledge.landmarks import Gap, in_order, landmarks, slot_of
-from nova_mcp.knowledge.model import ElementPrint
-from nova_mcp.knowledge.print_similarity import (
+from nova_mcp.memory.knowledge.model import ElementPrint
+from nova_mcp.memory.knowledge.repair.landmarks import Gap, in_order, landmarks, slot_of
+from nova_mcp.memory.knowledge.repair.print_similarity import (
     SAME_MEANING,
     TELLING,
     WEIGHTS,
@@ -17,7 +17,7 @@ from nova_mcp.knowledge.print_similarity import (
     likeness,
     text_likeness,
 )
-from nova_mcp.knowledge.repair import (
+from nova_mcp.memory.knowledge.repair.repair import (
     MIN_CONFIDENCE,
     Abstain,
     PageElement,

@@ -20,8 +20,8 @@ from bench.repair_truth import (
     truth_of,
 )
 
-from nova_mcp.knowledge.model import ElementPrint
-from nova_mcp.knowledge.repair import PageElement, assess
+from nova_mcp.memory.knowledge.model import ElementPrint
+from nova_mcp.memory.knowledge.repair.repair import PageElement, assess
 
 
 def test_the_same_seed_makes_the_same_pages():

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.journal.observing import scope_of as context_scope
-from nova_mcp.knowledge.model import Action, Content, Fingerprint, Playbook, Problem, Signal
-from nova_mcp.knowledge.routes import any_covers, covers, is_pattern, restricts, route_of, told_route
-from nova_mcp.knowledge.scopes import is_public_suffix, scope_of
-from nova_mcp.knowledge.stability import breadth, fragile_selectors, is_fragile, stability
+from nova_mcp.memory.journal.observations import scope_of as context_scope
+from nova_mcp.memory.knowledge.matching.routes import any_covers, covers, is_pattern, restricts, route_of, told_route
+from nova_mcp.memory.knowledge.model import Action, Content, Fingerprint, Playbook, Problem, Signal
+from nova_mcp.memory.knowledge.scopes import is_public_suffix, scope_of
+from nova_mcp.memory.knowledge.writes.stability import breadth, fragile_selectors, is_fragile, stability
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.blocker_rules import ControlFacts
-from nova_mcp.knowledge.health import DAY_MS
-from nova_mcp.knowledge.model import (
+from nova_mcp.browser.blockers.rules import ControlFacts
+from nova_mcp.memory.knowledge.health import DAY_MS
+from nova_mcp.memory.knowledge.matching.routes import meet
+from nova_mcp.memory.knowledge.model import (
     MAX_PHENOMENA,
     Action,
     Content,
@@ -23,7 +24,7 @@ from nova_mcp.knowledge.model import (
     Signal,
     VerifyStep,
 )
-from nova_mcp.knowledge.refusing import (
+from nova_mcp.memory.knowledge.writes.content_rules import (
     LiveLook,
     LiveVerdict,
     bounded,
@@ -36,8 +37,7 @@ from nova_mcp.knowledge.refusing import (
     surface_of,
     unread_in,
 )
-from nova_mcp.knowledge.routes import meet
-from nova_mcp.knowledge.writing import (
+from nova_mcp.memory.knowledge.writes.rules import (
     Conflict,
     Live,
     Patch,

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
-from nova_mcp.observation.sights import Sight
-from nova_mcp.tasks.learn_rules import (
+from nova_mcp.core.urls import normalize_url, route_key
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
+from nova_mcp.evidence.page_sights import Sight
+from nova_mcp.memory.tasks.instructions.learn_rules import (
     Counted,
     Floors,
     Progress,
@@ -21,7 +22,6 @@ from nova_mcp.tasks.learn_rules import (
     may_count,
     outcome_of,
 )
-from nova_mcp.urls import normalize_url, route_key
 
 DOMAIN = "shop.test"
 ADA = Caller("local", "ada", ServerId("s"))

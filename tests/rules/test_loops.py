@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.errors import CommitRefused, Internal, InvalidParams, NotFound, NovaError, Precondition, Unavailable
-from nova_mcp.pipeline.loops import (
+from nova_mcp.calls.loop_detection import (
     FORGOTTEN_MS,
     HELD_BACK_MS,
     KEPT_PER_OWNER,
@@ -19,6 +18,7 @@ from nova_mcp.pipeline.loops import (
     loop_error,
     prolonged,
 )
+from nova_mcp.errors import CommitRefused, Internal, InvalidParams, NotFound, NovaError, Precondition, Unavailable
 from nova_mcp.tools.context import Evidence
 
 UNTOUCHED = Failure("action.obstructed", "Something covers it.", "Deal with it.", "actionability")

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from nova_mcp.notes.keeper import SurfacedItem, SurfacedMemory
-from nova_mcp.tokens import estimate_tokens
-from nova_mcp.tools.memory_hints import LEAST_LINE, memory_hints, page_place
+from nova_mcp.core.tokens import estimate_tokens
+from nova_mcp.memory.notes.service import SurfacedItem, SurfacedMemory
+from nova_mcp.tools.read.memory_hints import LEAST_LINE, memory_hints, page_place
 
 FOUND = SurfacedMemory(
     "shop.test",

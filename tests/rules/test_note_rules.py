@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.hosts import host_rule, normalize_host, site
-from nova_mcp.notes.model import OperatorNote
-from nova_mcp.notes.rules import (
+from nova_mcp.core.hosts import host_rule, normalize_host, site
+from nova_mcp.memory.notes.model import OperatorNote
+from nova_mcp.memory.notes.rules import (
     DAY_MS,
     HALF_LIFE_MS,
     IDLE_MS,
@@ -32,7 +32,7 @@ from nova_mcp.notes.rules import (
     secret_reason,
     text_identity,
 )
-from nova_mcp.notes.sensitive import sensitive_sites
+from nova_mcp.memory.notes.sensitive_sites import sensitive_sites
 
 NOW = 1_800_000_000_000
 TYPES = st.sampled_from(sorted(HALF_LIFE_MS))

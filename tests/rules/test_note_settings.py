@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from nova_mcp.hosts import MULTI_TENANT_DOMAINS
+from nova_mcp.core.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.settings import NoteSettings
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nova_mcp.observation.model import (
+from nova_mcp.evidence.model import (
     Caller,
     CallOutcome,
     CallRecord,
@@ -20,7 +20,7 @@ from nova_mcp.observation.model import (
     RecordKind,
     Touched,
 )
-from nova_mcp.observation.rules import (
+from nova_mcp.evidence.rules import (
     DAY_MS,
     EraseBody,
     Holds,

@@ -7,17 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.browser.commit_check import commit_facts, previewed
-from nova_mcp.browser.commit_points import classify_commit_point
-from nova_mcp.browser.composing import View, compose, compose_delta, layer_elements, rank, within
-from nova_mcp.browser.delta import Delta, applied, changes, difference, element_states, repeated_keys
-from nova_mcp.browser.elements import ElementFacts
-from nova_mcp.browser.form_analysis import ControlDetails, compose_forms, fields_of, preferred_tool
-from nova_mcp.browser.paging import more_by
-from nova_mcp.browser.perceive_report import PerceiveReport, ResolvedRef
-from nova_mcp.browser.refs import Perception
-from nova_mcp.browser.scans import COLUMNS, read_scan
-from nova_mcp.browser.seen import (
+from nova_mcp.browser.commits.check import commit_facts, previewed
+from nova_mcp.browser.commits.commit_points import classify_commit_point
+from nova_mcp.browser.perceive.composition import View, compose, compose_delta, layer_elements, rank, within
+from nova_mcp.browser.perceive.delta import Delta, applied, changes, difference, element_states, repeated_keys
+from nova_mcp.browser.perceive.elements import ElementFacts
+from nova_mcp.browser.perceive.form_analysis import ControlDetails, compose_forms, fields_of, preferred_tool
+from nova_mcp.browser.perceive.pagination import more_by
+from nova_mcp.browser.perceive.refs import Perception
+from nova_mcp.browser.perceive.report import PerceiveReport, ResolvedRef
+from nova_mcp.browser.perceive.scan_values import (
     AuthSurface,
     Found,
     Scan,
@@ -31,6 +30,7 @@ from nova_mcp.browser.seen import (
     SeenLayer,
     SeenPage,
 )
+from nova_mcp.browser.perceive.scans import COLUMNS, read_scan
 
 URL = "http://127.0.0.1/a"
 PAGE = SeenPage(URL, "http://127.0.0.1", "Garden", "complete", "en", (1280, 800), 0, 0)

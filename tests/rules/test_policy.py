@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.browser.guard import judge_socket_url
-from nova_mcp.policy import (
+from nova_mcp.browser.egress.document_guard import judge_socket_url
+from nova_mcp.core.policy import (
     LOOKALIKE,
     Allowed,
     Denied,

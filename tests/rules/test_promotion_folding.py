@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.journal.evidence import Observation
-from nova_mcp.journal.throttling import Held, judge, throttle_key
-from nova_mcp.promotion.counting import MARKS_KEPT, counts_for, mark_of
-from nova_mcp.promotion.folding import (
+from nova_mcp.memory.journal.evidence import Observation
+from nova_mcp.memory.journal.throttle import Held, judge, throttle_key
+from nova_mcp.memory.promotion.gates.counting import MARKS_KEPT, counts_for, mark_of
+from nova_mcp.memory.promotion.gates.folding import (
     Confirmed,
     Disproved,
     Observed,
@@ -23,7 +23,7 @@ from nova_mcp.promotion.folding import (
     replay,
     revised,
 )
-from nova_mcp.promotion.model import DAY_MS, RULES_VERSION, Entry, Mark
+from nova_mcp.memory.promotion.model import DAY_MS, RULES_VERSION, Entry, Mark
 from promotion_kit import claim, drift, failure, reported, seen, success, written
 
 HOUR = 3_600_000

@@ -6,11 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.journal.evidence import Observation
-from nova_mcp.knowledge.model import FailureRun
-from nova_mcp.promotion.counting import after, confidence, counts_for, evidence_score, mark_of
-from nova_mcp.promotion.gates import TRANSITIONS, applied, evaluate, event_of, gates_of, review, worth_logging
-from nova_mcp.promotion.model import (
+from nova_mcp.memory.journal.evidence import Observation
+from nova_mcp.memory.knowledge.model import FailureRun
+from nova_mcp.memory.promotion.gates.counting import after, confidence, counts_for, evidence_score, mark_of
+from nova_mcp.memory.promotion.gates.explanations import Judging, explain
+from nova_mcp.memory.promotion.gates.gates import (
+    TRANSITIONS,
+    applied,
+    evaluate,
+    event_of,
+    gates_of,
+    review,
+    worth_logging,
+)
+from nova_mcp.memory.promotion.model import (
     DAY_MS,
     Entry,
     EvidenceCounts,
@@ -21,7 +30,6 @@ from nova_mcp.promotion.model import (
     Reject,
     TransitionKind,
 )
-from nova_mcp.promotion.wording import Judging, explain
 from promotion_kit import MARKS, claim, drift, failure, good, seen, success, written
 
 NOW = 100 * DAY_MS

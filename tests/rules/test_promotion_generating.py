@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.knowledge.model import MAX_PHENOMENA, Action, Content, Signal, StableId
-from nova_mcp.promotion.fingerprint_similarity import jaccard, likeness, simhash, similarity
-from nova_mcp.promotion.generating import Surroundings, generate, propose
-from nova_mcp.promotion.proposals import Glimpse, Hint, Neighbour, Proposal, Skipped, Trace
+from nova_mcp.memory.knowledge.model import MAX_PHENOMENA, Action, Content, Signal, StableId
+from nova_mcp.memory.promotion.drafts.fingerprint_similarity import jaccard, likeness, simhash, similarity
+from nova_mcp.memory.promotion.drafts.model import Glimpse, Hint, Neighbour, Proposal, Skipped, Trace
+from nova_mcp.memory.promotion.drafts.rules import Surroundings, generate, propose
 
 NOWHERE = Surroundings()
 BANNER = (Signal("dom", "#cmp"), Signal("vendor", "usable-consent"), Signal("text", "We value your privacy", "en"))

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.promotion.asking import prompt_block, prompt_line
-from nova_mcp.promotion.auto_learning import AutoLearn, Track, Use, auto_learn, tracked
-from nova_mcp.promotion.model import DAY_MS
-from nova_mcp.promotion.semantic import (
+from nova_mcp.memory.promotion.drafts.auto_learning import AutoLearn, Track, Use, auto_learn, tracked
+from nova_mcp.memory.promotion.model import DAY_MS
+from nova_mcp.memory.promotion.prompts.rules import (
     AlreadyResolved,
     Moment,
     Prompt,
@@ -20,6 +19,7 @@ from nova_mcp.promotion.semantic import (
     resolved,
     resolved_by,
 )
+from nova_mcp.memory.promotion.prompts.text import prompt_block, prompt_line
 
 NOW = 100 * DAY_MS
 SITE = "https://shop.test"

@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 
-from nova_mcp.knowledge.model import (
+from nova_mcp.memory.knowledge.model import (
     Content,
     DomainHint,
     FailureRun,
@@ -15,8 +15,8 @@ from nova_mcp.knowledge.model import (
     StableId,
     Standing,
 )
-from nova_mcp.knowledge.store import Shelved
-from nova_mcp.promotion.standing import entry_of, with_entry
+from nova_mcp.memory.knowledge.store import Shelved
+from nova_mcp.memory.promotion.gates.entries import entry_of, with_entry
 
 STANDING = Standing(3, 4, 5, disproven=True, run=FailureRun(1, 2, 3, "c"))
 PHENOMENON = Phenomenon(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.journal.evidence import Observation
-from nova_mcp.promotion.clusters import cluster_key, cluster_of, day_of, with_observation
-from nova_mcp.promotion.model import DAY_MS, Cluster, ClusterDay, ClusterKey
-from nova_mcp.promotion.scoring import TroubledEntry, drift_opportunities, from_cluster, ranked
+from nova_mcp.memory.journal.evidence import Observation
+from nova_mcp.memory.promotion.drafts.clusters import cluster_key, cluster_of, day_of, with_observation
+from nova_mcp.memory.promotion.drafts.scoring import TroubledEntry, drift_opportunities, from_cluster, ranked
+from nova_mcp.memory.promotion.model import DAY_MS, Cluster, ClusterDay, ClusterKey
 
 NOW = 100 * DAY_MS
 KEY = ClusterKey("shop.test", "lcj_1")

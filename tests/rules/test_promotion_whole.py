@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.knowledge.model import Action, Content, Context, Fingerprint, Phenomenon, Playbook, Signal
-from nova_mcp.promotion.model import Mark
-from nova_mcp.promotion.whole import controls, proof_of, speaks_for, weighed
+from nova_mcp.memory.knowledge.model import Action, Content, Context, Fingerprint, Phenomenon, Playbook, Signal
+from nova_mcp.memory.promotion.gates.evidence_rules import controls, proof_of, speaks_for, weighed
+from nova_mcp.memory.promotion.model import Mark
 from promotion_kit import hint
 
 CLICK, APPLY = "nova.click_selector", "nova.phenomenon_apply"

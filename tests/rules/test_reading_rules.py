@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.pattern_worker import hits
-from nova_mcp.browser.patterns import BadPattern, Hit, Pattern, TimedOut, try_pattern
-from nova_mcp.browser.reading import Continuation, as_page_text, read_token, write_token
+from nova_mcp.browser.read.pattern_worker import hits
+from nova_mcp.browser.read.patterns import BadPattern, Hit, Pattern, TimedOut, try_pattern
+from nova_mcp.browser.read.text import Continuation, as_page_text, read_token, write_token
 from nova_mcp.errors import InvalidParams, Missed, Precondition
 from nova_mcp.tools.arguments import parse_arguments
-from nova_mcp.tools.reading import ReadTextResult
-from nova_mcp.tools.scrolling import ScrollParams
-from nova_mcp.tools.searching import SearchTextResult, TextMatch
-from nova_mcp.tools.tables import ExtractTableResult, TablePart
-from nova_mcp.tools.waiting import WaitParams
+from nova_mcp.tools.browse.scroll import ScrollParams
+from nova_mcp.tools.read.search import SearchTextResult, TextMatch
+from nova_mcp.tools.read.table import ExtractTableResult, TablePart
+from nova_mcp.tools.read.text import ReadTextResult
+from nova_mcp.tools.read.wait import WaitParams
 
 SELECTORS = st.text(min_size=1, max_size=50).filter(lambda text: len(text.encode("utf-8", "replace")) <= 100)
 BY_SELECTOR = st.fixed_dictionaries(

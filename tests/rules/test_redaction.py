@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nova_mcp import redaction
-from nova_mcp.redaction import (
+from nova_mcp.core import redaction
+from nova_mcp.core.redaction import (
     MAX_FILTERED_CHARS,
     MAX_RESULT_BYTES,
     REDACTED,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.verification.model import Contract, Earlier
-from nova_mcp.verification.repeats import (
+from nova_mcp.verification.duplicates.rules import (
     RECENT_ELSEWHERE_MS,
     RECENT_MS,
     AlreadyDone,
@@ -20,6 +19,7 @@ from nova_mcp.verification.repeats import (
     judge_recheck,
     judge_repeat,
 )
+from nova_mcp.verification.model import Contract, Earlier
 
 STATES = ("in_flight", "verified_success", "verified_fail", "indeterminate")
 VERDICTS = ("satisfied", "failed", "unknown", None)

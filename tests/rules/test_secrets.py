@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.cli.serve import parser, settings_tree
+from nova_mcp.calls.answer_redaction import redacted_answer, redacted_resource
+from nova_mcp.calls.model import Answer, ResourceContent
+from nova_mcp.cli.serving.serve import parser, settings_tree
 from nova_mcp.errors import NotFound, PolicyDenied
-from nova_mcp.observation.model import Json
-from nova_mcp.pipeline.model import Answer, ResourceContent
-from nova_mcp.pipeline.redacting import redacted_answer, redacted_resource
+from nova_mcp.evidence.model import Json
 from nova_mcp.secrets.model import Refused, Secret, Usable
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.secrets.rules import UnreadableSecrets, folded, judge_secret, read_entries, read_variables
 from nova_mcp.secrets.store import FILE_NAME, SecretStore, system_keyring
-from nova_mcp.server.http import served_settings
+from nova_mcp.server.http.serve import served_settings
 from nova_mcp.settings import Settings, load_settings, secret_variables
 from nova_mcp.tools.spec import compact
 

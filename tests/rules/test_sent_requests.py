@@ -1,7 +1,7 @@
 """Which requests count as an action's doing: a pure decision over what the host saw."""
 
-from nova_mcp.browser.host_window import RequestSeen
-from nova_mcp.browser.sent import Backdrop, Pressed, sent_requests, since_press
+from nova_mcp.browser.observe.host_window import RequestSeen
+from nova_mcp.browser.observe.request_attribution import Backdrop, Pressed, sent_requests, since_press
 
 PAGE = "https://shop.example/cart"
 

@@ -1,9 +1,9 @@
 """How many looks are kept, for how long, and how much they may weigh."""
 
-from nova_mcp.browser.elements import ElementFacts
-from nova_mcp.browser.refs import Perception
-from nova_mcp.browser.seen import Scan, SeenElement, SeenPage
-from nova_mcp.browser.snapshots import KEPT_BYTES, KEPT_MS, KEPT_PER_TAB, SnapshotShelf
+from nova_mcp.browser.perceive.elements import ElementFacts
+from nova_mcp.browser.perceive.refs import Perception
+from nova_mcp.browser.perceive.scan_values import Scan, SeenElement, SeenPage
+from nova_mcp.browser.read.snapshots import KEPT_BYTES, KEPT_MS, KEPT_PER_TAB, SnapshotShelf
 
 PAGE = SeenPage("http://127.0.0.1/", "http://127.0.0.1", "t", "complete", "", (1, 1), 0, 0)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import playwright
 
-from nova_mcp.browser.switches import HEADLESS_FEATURES_OFF, launch_args
+from nova_mcp.browser.process.chromium_flags import HEADLESS_FEATURES_OFF, launch_args
 
 DRIVER = Path(playwright.__file__).parent / "driver" / "package" / "lib" / "coreBundle.js"
 

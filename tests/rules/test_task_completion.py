@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.observation.grades import Claimed, EvidenceSummary, Grade
-from nova_mcp.tasks.completion import (
+from nova_mcp.evidence.grades import Claimed, EvidenceSummary, Grade
+from nova_mcp.memory.tasks.model import Check, CompletionCondition, EvidencePolicy, VerificationStep
+from nova_mcp.memory.tasks.runs.completion import (
     CoverageTally,
     Reason,
     Standing,
@@ -18,8 +19,7 @@ from nova_mcp.tasks.completion import (
     shadow_refusal,
     url_gate,
 )
-from nova_mcp.tasks.model import Check, CompletionCondition, EvidencePolicy, VerificationStep
-from nova_mcp.tasks.next_actions import MOST, NextAction, Pointers, next_actions
+from nova_mcp.memory.tasks.runs.next_actions import MOST, NextAction, Pointers, next_actions
 from nova_mcp.tools.catalogue import load_catalogue
 
 POLICY = EvidencePolicy("require_observed")

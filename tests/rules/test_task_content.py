@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.errors import InvalidParams
-from nova_mcp.tasks import content_codec as codec
-from nova_mcp.tasks.condition_rules import AskedCondition, BadCondition, settled_condition
-from nova_mcp.tasks.model import (
+from nova_mcp.memory.tasks import content_codec as codec
+from nova_mcp.memory.tasks.condition_rules import AskedCondition, BadCondition, settled_condition
+from nova_mcp.memory.tasks.model import (
     Check,
     CompletionCondition,
     EvidencePolicy,
@@ -20,10 +20,10 @@ from nova_mcp.tasks.model import (
     TaskContent,
     VerificationStep,
 )
-from nova_mcp.tools import task_content
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.catalogue import load_catalogue
-from nova_mcp.tools.task_content import AdHocContextParams
+from nova_mcp.tools.tasks import content_params
+from nova_mcp.tools.tasks.content_params import AdHocContextParams
 
 CATALOGUE = load_catalogue()
 PAGES = {"coverageMode": "exhaustive", "unitKind": "page", "stopMetric": "all_units_processed"}
@@ -224,7 +224,7 @@ def test_a_step_that_can_not_be_judged_is_an_invalid_argument(step: dict[str, An
 @pytest.mark.parametrize("pattern", ["(?i)" + "[\1-\uffff]" * 39, r"[\x00-\U0010ffff]", r"[\0-\377]", "[ä-"])
 def test_patterns_that_are_dear_to_read_hold_nobody_up(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = SimpleNamespace(compile=lambda text: pytest.fail(f"{text!r} was read"), error=re.error)
-    monkeypatch.setattr(task_content, "re", reader)
+    monkeypatch.setattr(content_params, "re", reader)
     step = {**STEP, "stepId": "s", "assertionType": "field_match", "expectedValue": pattern}
     assert content_of(verification={"steps": [step]}).verification[0].expected_value == pattern
 

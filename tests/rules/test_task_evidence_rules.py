@@ -8,13 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.browser.coverage_look import ScanOptions, is_steady, same_site, scan
 from nova_mcp.browser.page import SCAN_SOURCES, scan_hash
-from nova_mcp.browser.read_progress import Piece, ReadOn, advanced
-from nova_mcp.observation.grades import Grade, grade
-from nova_mcp.observation.rules import VisitCall, visit_windows
-from nova_mcp.observation.sights import STILL, Channels, PageLife, ScanMeasures
-from nova_mcp.tasks.coverage_rules import (
+from nova_mcp.browser.read.coverage import ScanOptions, is_steady, same_site, scan
+from nova_mcp.browser.read.progress import Piece, ReadOn, advanced
+from nova_mcp.core.urls import normalize_url, url_hash
+from nova_mcp.evidence.grades import Grade, grade
+from nova_mcp.evidence.page_sights import STILL, Channels, PageLife, ScanMeasures
+from nova_mcp.evidence.rules import VisitCall, visit_windows
+from nova_mcp.memory.tasks.coverage.evidence_rules import UnitEvidence, as_told, raised, strength, unseen
+from nova_mcp.memory.tasks.coverage.locators import (
+    BadLocator,
+    Declared,
+    Locator,
+    path_hash,
+    same_but_spelling,
+    unit_locator,
+)
+from nova_mcp.memory.tasks.coverage.rules import (
     Judged,
     coverage_ratio,
     policy_of,
@@ -22,12 +32,9 @@ from nova_mcp.tasks.coverage_rules import (
     scan_eligibility,
     scan_trust,
 )
-from nova_mcp.tasks.evidence_rules import UnitEvidence, as_told, raised, strength, unseen
-from nova_mcp.tasks.locators import BadLocator, Declared, Locator, path_hash, same_but_spelling, unit_locator
-from nova_mcp.tasks.model import SCAN_IDS, TASK_KINDS
-from nova_mcp.tasks.site_urls import rememberable
-from nova_mcp.tasks.visits import PageCall, Visit, finished_at, seen_since, stepped
-from nova_mcp.urls import normalize_url, url_hash
+from nova_mcp.memory.tasks.coverage.site_urls import rememberable
+from nova_mcp.memory.tasks.coverage.visits import PageCall, Visit, finished_at, seen_since, stepped
+from nova_mcp.memory.tasks.model import SCAN_IDS, TASK_KINDS
 
 UNHURRIED = settings(deadline=None)
 A, B = "https://a.example/", "https://b.example/"

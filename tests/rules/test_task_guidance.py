@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.tasks.guidance_rules import (
+from nova_mcp.memory.tasks.guidance.rules import (
     RIPE_AT,
     GuidanceLog,
     NotNow,
@@ -21,7 +21,7 @@ from nova_mcp.tasks.guidance_rules import (
     same_text,
     with_guidance,
 )
-from nova_mcp.tasks.model import MOST_GUIDANCE, CompletionCondition, EvidencePolicy, Guidance, TaskContent
+from nova_mcp.memory.tasks.model import MOST_GUIDANCE, CompletionCondition, EvidencePolicy, Guidance, TaskContent
 
 DAY = 24 * 60 * 60 * 1000
 SAID = Said("p", "style", "Keep names as they are.")

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nova_mcp.tasks.confidence import DAY_MS, Standing, effective_confidence, recency_factor
-from nova_mcp.tasks.filler_words import LIGHT_WORDS, STOPWORDS
-from nova_mcp.tasks.matching import (
+from nova_mcp.memory.tasks.model import Check, CompletionCondition, EvidencePolicy, Guidance, TaskContent
+from nova_mcp.memory.tasks.profiles.confidence import DAY_MS, Standing, effective_confidence, recency_factor
+from nova_mcp.memory.tasks.profiles.filler_words import LIGHT_WORDS, STOPWORDS
+from nova_mcp.memory.tasks.profiles.matching import (
     Candidate,
     Match,
     Query,
@@ -20,9 +21,14 @@ from nova_mcp.tasks.matching import (
     query_of,
     shown_of,
 )
-from nova_mcp.tasks.model import Check, CompletionCondition, EvidencePolicy, Guidance, TaskContent
-from nova_mcp.tasks.profile_rules import AWARENESS_CHARS, Change, awareness_profile, created_profile, generated_id
-from nova_mcp.tasks.terms import index_terms, likeness, tokens, trigrams
+from nova_mcp.memory.tasks.profiles.rules import (
+    AWARENESS_CHARS,
+    Change,
+    awareness_profile,
+    created_profile,
+    generated_id,
+)
+from nova_mcp.memory.tasks.profiles.terms import index_terms, likeness, tokens, trigrams
 
 CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("none"))
 CONTENT = TaskContent("proofreading", "Spelling audit", "Correct typing mistakes in articles", CONDITION)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.tasks.content_codec import canonical
-from nova_mcp.tasks.event_codec import checks_of, checks_text, delta_json, delta_of, payload_hash
-from nova_mcp.tasks.locators import Declared
-from nova_mcp.tasks.model import MOST_UNITS
-from nova_mcp.tasks.run_rules import (
+from nova_mcp.memory.tasks.content_codec import canonical
+from nova_mcp.memory.tasks.coverage.locators import Declared
+from nova_mcp.memory.tasks.model import MOST_UNITS
+from nova_mcp.memory.tasks.runs.event_codec import checks_of, checks_text, delta_json, delta_of, payload_hash
+from nova_mcp.memory.tasks.runs.rules import (
     CheckUpdate,
     Delta,
     Finding,

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.tasks.matching import query_of
-from nova_mcp.tasks.shortlist import (
+from nova_mcp.memory.tasks.profiles.matching import query_of
+from nova_mcp.memory.tasks.profiles.shortlist import (
     LEAST_JUDGED,
     MOST_JUDGED,
     PROFILES_FOUND,
@@ -13,7 +13,7 @@ from nova_mcp.tasks.shortlist import (
     room_for,
     shortlist,
 )
-from nova_mcp.tasks.terms import term_credits
+from nova_mcp.memory.tasks.profiles.terms import term_credits
 
 QUERY = query_of("seo audit for invoices")
 HERE = query_of("seo audit", domain="here.example", site="here.example")

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.tasks.coverage_rules import policy_of, recommended_scan
-from nova_mcp.tasks.effective_context import ListChange, Overrides, TooLarge, context_hash, effective_context
-from nova_mcp.tasks.kinds import KindVerdict, task_kind_policy, worded_kind
-from nova_mcp.tasks.model import (
+from nova_mcp.memory.tasks.coverage.rules import policy_of, recommended_scan
+from nova_mcp.memory.tasks.effective_context import ListChange, Overrides, TooLarge, context_hash, effective_context
+from nova_mcp.memory.tasks.kinds import KindVerdict, task_kind_policy, worded_kind
+from nova_mcp.memory.tasks.model import (
     TASK_KINDS,
     CompletionCondition,
     EvidencePolicy,
@@ -15,8 +15,8 @@ from nova_mcp.tasks.model import (
     TaskContent,
     VerificationStep,
 )
-from nova_mcp.tasks.seeding import seeded
-from nova_mcp.tasks.verification_rules import (
+from nova_mcp.memory.tasks.runs.seeds import seeded
+from nova_mcp.memory.tasks.runs.verification_rules import (
     Absent,
     Found,
     StepReport,

@@ -4,7 +4,8 @@ import pytest
 from bench.tasks import SEED, attempts
 from bench.tasks_judge import Act, Scan, Story, Work, reasons
 
-from nova_mcp.tasks import completion, evidence_store
+from nova_mcp.memory.tasks.coverage import evidence_store
+from nova_mcp.memory.tasks.runs import completion
 
 PLANS = range(SEED + 28, SEED + 44)
 ADA = ("local", "ada")

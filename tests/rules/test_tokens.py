@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.tokens import ELLIPSIS, estimate_tokens, fit_tokens, line_tokens
+from nova_mcp.core.tokens import ELLIPSIS, estimate_tokens, fit_tokens, line_tokens
 
 # How long an example takes says nothing on a busy machine.
 UNHURRIED = settings(deadline=None)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nova_mcp.verification.contracts.evaluate import judge_set
 from nova_mcp.verification.model import (
     Assertion,
     AssertionSet,
@@ -18,8 +19,7 @@ from nova_mcp.verification.model import (
     Unseen,
     Verdict,
 )
-from nova_mcp.verification.rules import judge_set
-from nova_mcp.verification.trial import Plan, State, advance, begin, judge, make_plan, next_wake
+from nova_mcp.verification.observation import Plan, State, advance, begin, judge, make_plan, next_wake
 
 GOOD, BAD, ODD = (Assertion(f"shop.{name}", "eq", True) for name in ("good", "bad", "odd"))
 CONTRACT = Contract(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.turns import CONNECTION_LIVES_MS, MOST_CONNECTIONS, Turns, Use, closed, in_turn, used
+from nova_mcp.browser.targets.active_tab import CONNECTION_LIVES_MS, MOST_CONNECTIONS, Turns, Use, closed, in_turn, used
 
 
 def history(*uses: tuple[str, str], at_ms: int = 1000) -> Turns:

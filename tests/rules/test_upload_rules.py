@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.upload_rules import Inside, Outside, is_accepted, judge_path, mime_type, shown_name
+from nova_mcp.browser.files.upload_rules import Inside, Outside, is_accepted, judge_path, mime_type, shown_name
 
 ROOTS = (Path("/srv/uploads"), Path("/srv/downloads"))
 PART = st.text(st.characters(exclude_characters="/\x00", exclude_categories=("Cs",)), min_size=1, max_size=8).filter(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from nova_mcp.browser import upload_files
-from nova_mcp.browser.download_files import OwnFiles
-from nova_mcp.browser.hold import Hold, take_hold
-from nova_mcp.browser.upload_files import read_files
-from nova_mcp.browser.upload_rules import Inside, Outside
-from nova_mcp.browser.upload_staging import GRACE_MS, LOCK_FILE, UploadStaging
+from nova_mcp.browser.files import upload_files
+from nova_mcp.browser.files.download_files import OwnFiles
+from nova_mcp.browser.files.upload_files import read_files
+from nova_mcp.browser.files.upload_rules import Inside, Outside
+from nova_mcp.browser.files.upload_staging import GRACE_MS, LOCK_FILE, UploadStaging
+from nova_mcp.core.file_lock import Hold, take_hold
 from nova_mcp.errors import Blocked, InvalidParams, NotFound
 
 OWN = OwnFiles(Path("/nowhere"), "tester")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.urls import (
+from nova_mcp.core.urls import (
     Normalized,
     Skipped,
     classify_segment,

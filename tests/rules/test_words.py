@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.words import STOPWORDS, cut, folded, has_word, plain, words
+from nova_mcp.core.keywords import STOPWORDS, cut, folded, has_word, plain, words
 
 
 def test_filler_single_letters_and_signs_are_no_words():

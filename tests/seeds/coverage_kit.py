@@ -13,7 +13,7 @@ from loop_kit import Server
 from sqlalchemy import update
 
 import task_evidence_kit as rows
-from nova_mcp.tasks.tables import task_instance_member, task_unit
+from nova_mcp.memory.tasks.tables import task_instance_member, task_unit
 
 TEXT, SPELLING, BUILD = "nova_full_page_text_v1", "nova_i18n_spellcheck_v1", "nova_structured_dom_v1"
 _numbers = count(1)

@@ -14,10 +14,10 @@ from mcp import Client
 from sqlalchemy import select
 
 from nova_mcp.app import Nova, build
-from nova_mcp.browser.tab import Tab
-from nova_mcp.clock import Ports, SystemClock, SystemIds
+from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.clock import Ports, SystemClock, SystemIds
 from nova_mcp.server.manifest import load_manifest
-from nova_mcp.server.mcp import Wiring, build_server
+from nova_mcp.server.protocol import Wiring, build_server
 from nova_mcp.settings import Settings
 
 SECRET = "correct-horse-battery"

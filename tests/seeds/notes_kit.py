@@ -11,10 +11,10 @@ from mcp import Client
 from sqlalchemy import delete, select
 
 from nova_mcp.app import Nova, build
-from nova_mcp.clock import Ports, SystemIds
-from nova_mcp.notes.tables import browser_memory, domain_note, operator_note
+from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.memory.notes.tables import browser_memory, domain_note, operator_note
 from nova_mcp.server.manifest import load_manifest
-from nova_mcp.server.mcp import Peer, Wiring, build_server
+from nova_mcp.server.protocol import Peer, Wiring, build_server
 from nova_mcp.settings import Settings
 
 MINUTE = 60_000

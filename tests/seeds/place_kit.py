@@ -8,12 +8,12 @@ from typing import Any, Self
 from loop_kit import Server, Shop
 from sqlalchemy import Connection
 
-from nova_mcp.browser.knowledge_look import look, signals
-from nova_mcp.journal.store import observation
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.fingerprints import holding
-from nova_mcp.knowledge.live import observed_signals, print_of, wanted_of
-from nova_mcp.knowledge.model import (
+from nova_mcp.browser.read.knowledge_check import look, signals
+from nova_mcp.memory.journal.store import observation
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.matching.fingerprints import holding
+from nova_mcp.memory.knowledge.matching.page_facts import observed_signals, print_of, wanted_of
+from nova_mcp.memory.knowledge.model import (
     Action,
     Content,
     Context,
@@ -29,9 +29,9 @@ from nova_mcp.knowledge.model import (
     StableId,
     VerifyStep,
 )
-from nova_mcp.knowledge.platforms import built_in
-from nova_mcp.knowledge.store import Birth, Shelved, Slot
-from nova_mcp.promotion import steps_store
+from nova_mcp.memory.knowledge.platforms import built_in
+from nova_mcp.memory.knowledge.store import Birth, Shelved, Slot
+from nova_mcp.memory.promotion import steps_store
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

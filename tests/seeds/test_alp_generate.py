@@ -11,11 +11,11 @@ from place_kit import HOUR, MINUTE, Place, failed, phenomenon
 from real_kit import text_of
 from sqlalchemy import select
 
-from nova_mcp.journal.finalize_store import outbox_job
-from nova_mcp.journal.store import observation
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import DayCount, DomainHint, Health, Phenomenon, Signal
-from nova_mcp.knowledge.store import Shelved
+from nova_mcp.memory.journal.finalize_store import outbox_job
+from nova_mcp.memory.journal.store import observation
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import DayCount, DomainHint, Health, Phenomenon, Signal
+from nova_mcp.memory.knowledge.store import Shelved
 
 pytestmark = pytest.mark.browser
 

@@ -8,15 +8,15 @@ import pytest
 from place_kit import HOUR, MINUTE, Place, phenomenon
 from sqlalchemy import select
 
-from nova_mcp.journal.store import observation
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import Action, Playbook
-from nova_mcp.knowledge.tables import knowledge_scope
-from nova_mcp.observation.model import CallRecord
-from nova_mcp.observation.reader import EventFilter, events
-from nova_mcp.promotion import steps_store
-from nova_mcp.promotion.collector import witnessed
-from nova_mcp.promotion.model import Mark
+from nova_mcp.evidence.model import CallRecord
+from nova_mcp.evidence.reader import EventFilter, events
+from nova_mcp.memory.journal.store import observation
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import Action, Playbook
+from nova_mcp.memory.knowledge.tables import knowledge_scope
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion.collector import witnessed
+from nova_mcp.memory.promotion.model import Mark
 
 pytestmark = pytest.mark.browser
 

@@ -11,15 +11,15 @@ from real_kit import text_of
 from sqlalchemy import text as sql
 
 from nova_mcp.errors import InvalidParams
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import DomainHint, Phenomenon
-from nova_mcp.knowledge.store import Shelved
-from nova_mcp.promotion.collector import witnessed
-from nova_mcp.promotion.model import DAY_MS, HOUR_MS, Mark
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import DomainHint, Phenomenon
+from nova_mcp.memory.knowledge.store import Shelved
+from nova_mcp.memory.promotion.collector import witnessed
+from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS, Mark
 from nova_mcp.server.manifest import load_manifest
 from nova_mcp.tools.arguments import parse_arguments
-from nova_mcp.tools.explaining import ExplainParams
-from nova_mcp.tools.promoting import FeedbackParams, PromoteParams
+from nova_mcp.tools.learning.explain import ExplainParams
+from nova_mcp.tools.learning.promote import FeedbackParams, PromoteParams
 from promotion_kit import hint, phenomenon
 
 PAGE = """<!doctype html><title>Desk</title><main><h1>Desk</h1>

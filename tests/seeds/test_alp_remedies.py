@@ -8,10 +8,10 @@ import pytest
 from place_kit import DAY, HOUR, MINUTE, Lesson, Place, phenomenon
 from sqlalchemy import Connection
 
-from nova_mcp.knowledge.model import Action, Content, Fingerprint, Health, Playbook, Signal, VerifyStep
-from nova_mcp.promotion import steps_store
-from nova_mcp.promotion.collector import witnessed
-from nova_mcp.promotion.model import Mark
+from nova_mcp.memory.knowledge.model import Action, Content, Fingerprint, Health, Playbook, Signal, VerifyStep
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion.collector import witnessed
+from nova_mcp.memory.promotion.model import Mark
 
 pytestmark = pytest.mark.browser
 

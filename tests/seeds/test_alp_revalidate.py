@@ -8,13 +8,13 @@ from loop_kit import Server
 from place_kit import Lesson, Place, failed
 from sqlalchemy import delete
 
-from nova_mcp.browser.knowledge_look import elements
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.drift import after_sighting
-from nova_mcp.knowledge.live import print_of
-from nova_mcp.knowledge.model import Action, Context, Health, Signal, VerifyStep
-from nova_mcp.promotion import steps_store
-from nova_mcp.promotion.tables import revalidation_check
+from nova_mcp.browser.read.knowledge_check import elements
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.drift import after_sighting
+from nova_mcp.memory.knowledge.matching.page_facts import print_of
+from nova_mcp.memory.knowledge.model import Action, Context, Health, Signal, VerifyStep
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion.tables import revalidation_check
 
 pytestmark = pytest.mark.browser
 

@@ -7,11 +7,11 @@ import pytest
 from loop_kit import Server, Shop
 from place_kit import DAY, Place, phenomenon
 
-from nova_mcp.observation.model import CallRecord
-from nova_mcp.observation.reader import EventFilter, events
-from nova_mcp.promotion import semantic_store
-from nova_mcp.promotion.semantic import SemanticOpportunity
-from nova_mcp.promotion.tables import semantic_opportunity
+from nova_mcp.evidence.model import CallRecord
+from nova_mcp.evidence.reader import EventFilter, events
+from nova_mcp.memory.promotion.prompts import store
+from nova_mcp.memory.promotion.prompts.rules import SemanticOpportunity
+from nova_mcp.memory.promotion.tables import semantic_opportunity
 
 pytestmark = pytest.mark.browser
 
@@ -63,7 +63,7 @@ async def last_resolution(place: Place) -> CallRecord:
 
 
 async def stored(place: Place, opportunity_id: str) -> SemanticOpportunity | None:
-    return await place.server.nova._db.write(semantic_store.find, "local", opportunity_id)
+    return await place.server.nova._db.write(store.find, "local", opportunity_id)
 
 
 # -- what raises a question
@@ -213,7 +213,7 @@ async def test_a_site_that_is_still_open_in_another_tab_is_not_left(place: Place
 )
 async def test_each_verdict_closes_it_and_it_is_not_asked_again(place: Place, verdict: str, state: str) -> None:
     prompt = await asked(place)
-    assert await place.server.nova._db.read(semantic_store.has_open, "local", place.scope)
+    assert await place.server.nova._db.read(store.has_open, "local", place.scope)
     if verdict == "upsert":
         await place.put(phenomenon("banner", "#cookie-banner", level=1, type="consent_cmp"))
     told = await resolve(place, prompt["opportunityId"], verdict, reason="seen to it")
@@ -228,7 +228,7 @@ async def test_each_verdict_closes_it_and_it_is_not_asked_again(place: Place, ve
         "fr1CandidatesSuperseded": 0,
     }
     assert told["resolvedAtUtc"].endswith("Z")
-    assert not await place.server.nova._db.read(semantic_store.has_open, "local", place.scope)
+    assert not await place.server.nova._db.read(store.has_open, "local", place.scope)
     await place.go("/consent")
     assert PROMPT not in await place.call("dismiss_blockers")
     again = await resolve(place, prompt["opportunityId"], "defer")
@@ -292,7 +292,7 @@ async def test_what_another_was_asked_is_unknown(place: Place) -> None:
     mine = await stored(place, prompt["opportunityId"])
     assert mine is not None
     theirs = SemanticOpportunity("sem:login_wall:x:y", "login_wall", place.origin, "y", 0.8, 1)
-    await place.server.nova._db.write(semantic_store.save, "somebody", theirs, 1)
+    await place.server.nova._db.write(store.save, "somebody", theirs, 1)
     for unknown in ("sem:login_wall:x:y", "sem:consent_cmp:nowhere:0", "x"):
         told = await resolve(place, unknown, "unsafe")
         assert (told["ok"], told["errorCode"], told["reasonCode"]) == (False, -32004, "learn.opportunity_not_found")

@@ -11,11 +11,11 @@ from mcp import Client
 from real_kit import small_site, text_of
 
 from nova_mcp.app import build
-from nova_mcp.clock import Ports, SystemClock, SystemIds
+from nova_mcp.core.clock import Ports, SystemClock, SystemIds
+from nova_mcp.core.tokens import estimate_tokens
 from nova_mcp.server.manifest import load_manifest
-from nova_mcp.server.mcp import Wiring, build_server
+from nova_mcp.server.protocol import Wiring, build_server
 from nova_mcp.settings import Settings
-from nova_mcp.tokens import estimate_tokens
 
 GOAL_FIELDS = {
     *("goalId", "summary", "mode", "state", "targetId", "ownerAgentId", "sidecarSessionId", "currentStep"),

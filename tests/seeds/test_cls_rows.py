@@ -9,8 +9,8 @@ import anyio
 import pytest
 from loop_kit import Server, Shop, serving, shop
 
-from nova_mcp.observation.auditor import verify
-from nova_mcp.observation.reader import EventFilter, events
+from nova_mcp.evidence.audit import verify
+from nova_mcp.evidence.reader import EventFilter, events
 from nova_mcp.storage.engine import Database
 
 pytestmark = pytest.mark.browser

@@ -7,10 +7,10 @@ from etm_kit import Run, ad_hoc, condition, event, to, units
 from loop_kit import SECRET, Server, serving
 from place_kit import failed
 
-from nova_mcp.observation.rules import DAY_MS
-from nova_mcp.observation.store import ledger_body
-from nova_mcp.tasks import run_retention
-from nova_mcp.tasks.tables import task_instance, task_instance_event
+from nova_mcp.evidence.rules import DAY_MS
+from nova_mcp.evidence.store import ledger_body
+from nova_mcp.memory.tasks.runs import retention
+from nova_mcp.memory.tasks.tables import task_instance, task_instance_event
 
 PAGE = "https://shop.example/start"
 
@@ -207,7 +207,7 @@ async def test_a_run_whose_details_are_gone_still_stands_as_it_ended(server: Ser
     await run.done(discoveredUnits=units("a"), unitUpdates=to("checked", "a"), setDiscoveryState="frozen")
     assert (await run.complete())["completed"] is True
     later = server.clock.now_ms() + 181 * DAY_MS
-    assert await server.nova._db.write(run_retention.forget, later) >= 1
+    assert await server.nova._db.write(retention.forget, later) >= 1
     told = await run.verify()
     assert told["completionVerification"]["currentState"]["progress"] == (await run.get())["progress"]
     assert told["completionVerification"]["currentState"]["progress"]["checkedUnits"] == 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from loop_kit import Server, serving
 
-from nova_mcp.tasks.tables import task_guidance_log, task_guidance_occurrence, task_profile
+from nova_mcp.memory.tasks.tables import task_guidance_log, task_guidance_occurrence, task_profile
 
 DAY_MS = 24 * 60 * 60 * 1000
 PAGES = {"coverageMode": "exhaustive", "unitKind": "page", "stopMetric": "all_units_processed"}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from loop_kit import Server, serving
 
-from nova_mcp.tasks import profile_store
-from nova_mcp.tasks.tables import task_profile
+from nova_mcp.memory.tasks.profiles import store
+from nova_mcp.memory.tasks.tables import task_profile
 
 DAY_MS = 24 * 60 * 60 * 1000
 PAGES = {"coverageMode": "exhaustive", "unitKind": "page", "stopMetric": "all_units_processed"}
@@ -330,8 +330,8 @@ async def test_confidence_moves_with_runs_and_time_and_is_never_written_back(ser
 
     def ran(conn: Any) -> None:
         for outcome in ("completed", "completed", "failed", "aborted"):
-            profile_store.note_started(conn, "local", name)
-            profile_store.note_ended(conn, "local", name, outcome, now)
+            store.note_started(conn, "local", name)
+            store.note_ended(conn, "local", name, outcome, now)
 
     await server.nova._db.write(ran)
     tuning = (await server.call("task_profile_get", profileId=name))["confidenceTuning"]

@@ -10,8 +10,8 @@ from loop_kit import SECRET, Server
 from place_kit import DAY, failed
 from sqlalchemy import update
 
-from nova_mcp.observation.store import ledger_body
-from nova_mcp.tasks.tables import (
+from nova_mcp.evidence.store import ledger_body
+from nova_mcp.memory.tasks.tables import (
     task_finding,
     task_guidance_log,
     task_instance,

@@ -6,7 +6,7 @@ from etm_kit import Run, ad_hoc, condition
 from loop_kit import Server
 from place_kit import Place, failed
 
-from nova_mcp.observation.store import ledger_body
+from nova_mcp.evidence.store import ledger_body
 
 TEXT = (
     "<!doctype html><html lang=en><title>{0}</title><h1>{0}</h1><p>All there is to say about {0}, at some length.</p>"

@@ -5,8 +5,8 @@ from typing import Any
 from loop_kit import Server, Shop
 from place_kit import Place, failed, phenomenon
 
-from nova_mcp.knowledge.model import DomainHint, HintId
-from nova_mcp.notes.tables import operator_note
+from nova_mcp.memory.knowledge.model import DomainHint, HintId
+from nova_mcp.memory.notes.tables import operator_note
 
 SETTINGS = {"notes": {"browser_memory": {"users": ["*"]}}}
 PAGES = {

@@ -15,15 +15,15 @@ from real_kit import records, text_of
 from sqlalchemy import select
 
 from nova_mcp.app import Nova, build
-from nova_mcp.browser.claim_book import ClaimBook
-from nova_mcp.browser.claim_store import claim_journal
-from nova_mcp.browser.claims import Lease, hash_token
-from nova_mcp.browser.targets import Targets
-from nova_mcp.clock import Ports, SystemIds
-from nova_mcp.journal.finalize_store import finalize_decision, outbox_job
-from nova_mcp.observation.model import Caller, ServerId
+from nova_mcp.browser.targets.registry import Targets
+from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.evidence.model import Caller, ServerId
+from nova_mcp.memory.claims.book import ClaimBook
+from nova_mcp.memory.claims.rules import Lease, hash_token
+from nova_mcp.memory.claims.store import claim_journal
+from nova_mcp.memory.journal.finalize_store import finalize_decision, outbox_job
 from nova_mcp.server.manifest import load_manifest
-from nova_mcp.server.mcp import Wiring, build_server
+from nova_mcp.server.protocol import Wiring, build_server
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable

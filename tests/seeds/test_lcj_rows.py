@@ -14,13 +14,13 @@ from real_kit import text_of
 from sqlalchemy import select
 
 from nova_mcp.app import Nova, build
-from nova_mcp.clock import Ports, SystemIds
-from nova_mcp.journal.candidate_store import candidate, curated_entry, find_candidate
-from nova_mcp.journal.candidates import evidence_score, strength
-from nova_mcp.journal.finalize_store import finalize_decision, outbox_job
-from nova_mcp.journal.store import observation, tool_event
+from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.memory.journal.candidate_store import candidate, curated_entry, find_candidate
+from nova_mcp.memory.journal.candidates import evidence_score, strength
+from nova_mcp.memory.journal.finalize_store import finalize_decision, outbox_job
+from nova_mcp.memory.journal.store import observation, tool_event
 from nova_mcp.server.manifest import load_manifest
-from nova_mcp.server.mcp import Wiring, build_server
+from nova_mcp.server.protocol import Wiring, build_server
 from nova_mcp.settings import Settings
 
 pytestmark = pytest.mark.browser

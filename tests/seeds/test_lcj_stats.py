@@ -10,8 +10,11 @@ from loop_kit import Server, Shop, serving, shop
 from real_kit import text_of
 from sqlalchemy import Connection, insert, update
 
-from nova_mcp.journal.counters import LABELS_PER_DAY, bump
-from nova_mcp.journal.counting import (
+from nova_mcp.evidence.store import ledger_link
+from nova_mcp.memory.journal.finalize_store import outbox_job
+from nova_mcp.memory.journal.model import Decision
+from nova_mcp.memory.journal.statistics.counters import LABELS_PER_DAY, bump
+from nova_mcp.memory.journal.statistics.counting import (
     HOUR_MS,
     CandidateStand,
     Tally,
@@ -22,9 +25,6 @@ from nova_mcp.journal.counting import (
     of_job_done,
     of_observations,
 )
-from nova_mcp.journal.finalize_store import outbox_job
-from nova_mcp.journal.model import Decision
-from nova_mcp.observation.store import ledger_link
 from nova_mcp.storage.engine import Database
 
 SIGNAL = {

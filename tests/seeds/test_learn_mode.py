@@ -9,9 +9,9 @@ from loop_kit import Server, Shop
 from place_kit import Place, failed
 
 from nova_mcp.demo.site import practice_site
-from nova_mcp.knowledge.model import ScopeName
-from nova_mcp.notes.playbook import SECTIONS
-from nova_mcp.tasks.tables import learn_activation
+from nova_mcp.memory.knowledge.model import ScopeName
+from nova_mcp.memory.notes.playbook import SECTIONS
+from nova_mcp.memory.tasks.tables import learn_activation
 
 SETTINGS = {"tasks": {"learn_min_surfaces": 4, "learn_min_interactions": 3}}
 REASON = "everything else on this site needs an account that we lack"

@@ -9,13 +9,13 @@ from mcp import MCPError
 from place_kit import DAY, MINUTE, Place, failed
 from sqlalchemy import Connection, select
 
-from nova_mcp.notes.domain_model import Wish
-from nova_mcp.notes.domain_store import put
-from nova_mcp.notes.playbook import SECTIONS
-from nova_mcp.notes.tables import browser_memory, domain_note, operator_note
-from nova_mcp.observation.store import ledger_body
+from nova_mcp.core.tokens import estimate_tokens
+from nova_mcp.evidence.store import ledger_body
+from nova_mcp.memory.notes.domain_model import Wish
+from nova_mcp.memory.notes.domain_store import put
+from nova_mcp.memory.notes.playbook import SECTIONS
+from nova_mcp.memory.notes.tables import browser_memory, domain_note, operator_note
 from nova_mcp.retention import note_chores
-from nova_mcp.tokens import estimate_tokens
 
 SETTINGS = {"enable_eval": True}
 _ids = count(1)

@@ -8,9 +8,9 @@ from loop_kit import SECRET
 from notes_kit import DAY, Notebook, notebook
 from real_kit import records
 
-from nova_mcp.notes import memory_store
-from nova_mcp.notes.tables import browser_memory
-from nova_mcp.pipeline.model import CallRequest
+from nova_mcp.calls.model import CallRequest
+from nova_mcp.memory.notes import memory_store
+from nova_mcp.memory.notes.tables import browser_memory
 
 HOST = "shop.example.com"
 MEMORY_FIELDS = {

@@ -8,8 +8,8 @@ from loop_kit import SECRET
 from notes_kit import DAY, Notebook, notebook
 from real_kit import records
 
-from nova_mcp.notes import operator_store
-from nova_mcp.notes.tables import operator_note
+from nova_mcp.memory.notes import operator_store
+from nova_mcp.memory.notes.tables import operator_note
 
 STORE_FIELDS = {"ok", "action", "noteId", "rev", "noteCount", "deduplicated", "evicted"}
 FOUND_FIELDS = {

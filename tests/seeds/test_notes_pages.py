@@ -9,7 +9,7 @@ import pytest
 from loop_kit import Shop, shop
 from notes_kit import MINUTE, Notebook, notebook
 
-from nova_mcp.tokens import estimate_tokens
+from nova_mcp.core.tokens import estimate_tokens
 
 pytestmark = pytest.mark.browser
 

@@ -15,16 +15,16 @@ from real_kit import records, text_of
 from sqlalchemy import select
 
 from nova_mcp.app import Nova, build
-from nova_mcp.clock import Ports, SystemIds
-from nova_mcp.facts.model import MOST_CUSTOM
-from nova_mcp.facts.replay import replay
-from nova_mcp.facts.tables import fact, fact_account, fact_binding, fact_observation
-from nova_mcp.facts.vocabulary import SIGNALS
+from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.core.tokens import estimate_tokens
+from nova_mcp.memory.facts.model import MOST_CUSTOM
+from nova_mcp.memory.facts.replay import replay
+from nova_mcp.memory.facts.tables import fact, fact_account, fact_binding, fact_observation
+from nova_mcp.memory.facts.vocabulary import SIGNALS
 from nova_mcp.server.manifest import load_manifest
-from nova_mcp.server.mcp import Wiring, build_server
+from nova_mcp.server.protocol import Wiring, build_server
 from nova_mcp.settings import Settings
 from nova_mcp.storage.errors import StoreUnavailable
-from nova_mcp.tokens import estimate_tokens
 
 pytestmark = pytest.mark.browser
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from place_kit import DAY, MINUTE, Place, phenomenon
 
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.health import HealthEvent, after_event
-from nova_mcp.knowledge.model import DomainHint, Health, HintId
-from nova_mcp.tokens import estimate_tokens
+from nova_mcp.core.tokens import estimate_tokens
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.health import HealthEvent, after_event
+from nova_mcp.memory.knowledge.model import DomainHint, Health, HintId
 
 pytestmark = pytest.mark.browser
 

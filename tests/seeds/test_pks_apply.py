@@ -8,12 +8,12 @@ from anyio import create_task_group
 from loop_kit import SECRET, Server, Shop
 from place_kit import Lesson, Place, failed
 
-from nova_mcp.journal.store import observation
-from nova_mcp.knowledge.drift import after_sighting
-from nova_mcp.knowledge.model import Action, Context, Health, Signal, VerifyStep
-from nova_mcp.observation.reader import EventFilter, events
+from nova_mcp.evidence.reader import EventFilter, events
+from nova_mcp.memory.journal.store import observation
+from nova_mcp.memory.knowledge.drift import after_sighting
+from nova_mcp.memory.knowledge.model import Action, Context, Health, Signal, VerifyStep
+from nova_mcp.verification.kill_switches import Switch, SwitchName, clear_switch, set_switch
 from nova_mcp.verification.model import Assertion
-from nova_mcp.verification.switch_store import Switch, SwitchName, clear_switch, set_switch
 
 pytestmark = pytest.mark.browser
 

@@ -7,7 +7,7 @@ import pytest
 from loop_kit import Server, Shop
 from pks_kit import Site, click, consent, dom, refused
 
-from nova_mcp.journal.store import observation
+from nova_mcp.memory.journal.store import observation
 
 pytestmark = pytest.mark.browser
 

@@ -10,15 +10,15 @@ from pks_kit import Site, click, consent, dom, refused
 from place_kit import DAY, MINUTE
 from real_kit import records
 
+from nova_mcp.calls.model import CallRequest
 from nova_mcp.errors import InvalidParams
-from nova_mcp.journal.candidate_store import candidate
-from nova_mcp.journal.store import observation
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import Health, ScopeName
-from nova_mcp.knowledge.tables import knowledge_entry, knowledge_scope
-from nova_mcp.pipeline.model import CallRequest
-from nova_mcp.promotion.tables import telemetry_backing
-from nova_mcp.tools.knowledge import MatchParams, _scope
+from nova_mcp.memory.journal.candidate_store import candidate
+from nova_mcp.memory.journal.store import observation
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import Health, ScopeName
+from nova_mcp.memory.knowledge.tables import knowledge_entry, knowledge_scope
+from nova_mcp.memory.promotion.tables import telemetry_backing
+from nova_mcp.tools.knowledge.lookup import MatchParams, _scope
 
 pytestmark = pytest.mark.browser
 

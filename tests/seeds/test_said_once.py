@@ -20,13 +20,13 @@ from real_kit import real_stdio
 from sqlalchemy import Connection
 
 from nova_mcp.app import Nova, build
-from nova_mcp.clock import Ports, SystemIds
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import ScopeName
-from nova_mcp.knowledge.store import Birth
-from nova_mcp.promotion import steps_store
-from nova_mcp.server.auth import load_credentials
-from nova_mcp.server.http import serve_http
+from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import ScopeName
+from nova_mcp.memory.knowledge.store import Birth
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.server.http.bearer_tokens import load_credentials
+from nova_mcp.server.http.serve import serve_http
 from nova_mcp.server.lifetime import Ending
 from nova_mcp.server.manifest import load_manifest
 from nova_mcp.settings import Settings

@@ -9,7 +9,7 @@ from coverage_kit import BUILD, SPELLING, TEXT, Site, Work, site
 from loop_kit import Server
 from sqlalchemy import select
 
-from nova_mcp.tasks.tables import coverage_observation, site_url, visit_window
+from nova_mcp.memory.tasks.tables import coverage_observation, site_url, visit_window
 
 pytestmark = pytest.mark.browser
 SETTINGS = {"enable_eval": True}

@@ -5,25 +5,25 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from nova_mcp.clock import Ports, SystemClock, SystemIds
-from nova_mcp.journal.collector import collecting
-from nova_mcp.journal.counters import Counters
-from nova_mcp.knowledge.deciding import entry_write
-from nova_mcp.knowledge.model import Action, Context, Fingerprint, Playbook, Signal, StableId
-from nova_mcp.knowledge.page_check import PageCheck
-from nova_mcp.knowledge.refusing import LiveLook
-from nova_mcp.knowledge.writer import Writer
-from nova_mcp.knowledge.writing import Patch, Upsert
-from nova_mcp.observation import store as ledger
-from nova_mcp.observation.model import CallOutcome, Checked, Signals, Touched
-from nova_mcp.observation.recorder import Recorder
-from nova_mcp.promotion import steps_store
-from nova_mcp.promotion.collector import HOOKS
-from nova_mcp.promotion.drafting import Looks
-from nova_mcp.promotion.generator import Generation, planned
-from nova_mcp.promotion.keeper import Promoting
-from nova_mcp.promotion.promoter import Wish
-from nova_mcp.promotion.sightings import EntrySighting, Sightings
+from nova_mcp.core.clock import Ports, SystemClock, SystemIds
+from nova_mcp.evidence import store as ledger
+from nova_mcp.evidence.model import CallOutcome, Checked, Signals, Touched
+from nova_mcp.evidence.recorder import Recorder
+from nova_mcp.memory.journal.collector import collecting
+from nova_mcp.memory.journal.statistics.counters import Counters
+from nova_mcp.memory.knowledge.model import Action, Context, Fingerprint, Playbook, Signal, StableId
+from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
+from nova_mcp.memory.knowledge.writes.deciding import entry_write
+from nova_mcp.memory.knowledge.writes.page_check import PageCheck
+from nova_mcp.memory.knowledge.writes.rules import Patch, Upsert
+from nova_mcp.memory.knowledge.writes.store import Writer
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion.collector import HOOKS
+from nova_mcp.memory.promotion.drafts.draft_store import Looks
+from nova_mcp.memory.promotion.drafts.generator import Generation, planned
+from nova_mcp.memory.promotion.promoter import Wish
+from nova_mcp.memory.promotion.service import Promoting
+from nova_mcp.memory.promotion.sightings import EntrySighting, Sightings
 from nova_mcp.storage.engine import Database
 from promotion_kit import DAY_MS, HERE, NOW, WORKED, Site, added, phenomenon
 

@@ -7,16 +7,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, insert, select, update
 
-from nova_mcp.clock import SystemIds
-from nova_mcp.connections import AgentConnections
-from nova_mcp.knowledge.tables import knowledge_scope
-from nova_mcp.notes import memory_store
-from nova_mcp.notes.daily import daily
-from nova_mcp.notes.keeper import NoteKeeper, RecallQuery, words_of
-from nova_mcp.notes.memory_store import Forgetting, Full, NewMemory, Wanted, forget, pruning, save, search
-from nova_mcp.notes.rules import DAY_MS, HALF_LIFE_MS, decay_score, expiry_for
-from nova_mcp.notes.tables import browser_memory
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, ServerId
+from nova_mcp.core.clock import SystemIds
+from nova_mcp.core.connections import AgentConnections
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, ServerId
+from nova_mcp.memory.knowledge.tables import knowledge_scope
+from nova_mcp.memory.notes import memory_store
+from nova_mcp.memory.notes.daily_work import daily
+from nova_mcp.memory.notes.memory_store import Forgetting, Full, NewMemory, Wanted, forget, pruning, save, search
+from nova_mcp.memory.notes.rules import DAY_MS, HALF_LIFE_MS, decay_score, expiry_for
+from nova_mcp.memory.notes.service import NoteKeeper, RecallQuery, words_of
+from nova_mcp.memory.notes.tables import browser_memory
 from nova_mcp.settings import NoteSettings
 
 NOW = 1_800_000_000_000

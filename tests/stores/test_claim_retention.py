@@ -3,17 +3,18 @@
 import pytest
 from sqlalchemy import select
 
-from nova_mcp.browser import claim_store, journal
-from nova_mcp.browser.claim_retention import claim_holds, due_to_go, forgetting
-from nova_mcp.browser.claim_store import Closing, Taking, claim_journal
-from nova_mcp.browser.claims import Claim
-from nova_mcp.browser.journal import OpenedTarget
-from nova_mcp.journal.finalize_store import finalize_decision, outbox_job
-from nova_mcp.journal.model import FinalizeOrder
-from nova_mcp.observation import store
-from nova_mcp.observation.janitor import Janitor, retention_policy
-from nova_mcp.observation.model import CallOutcome
-from nova_mcp.observation.rules import DAY_MS
+from nova_mcp.evidence import store
+from nova_mcp.evidence.janitor import Janitor, retention_policy
+from nova_mcp.evidence.model import CallOutcome
+from nova_mcp.evidence.rules import DAY_MS
+from nova_mcp.evidence.targets import store as target_store
+from nova_mcp.evidence.targets.store import OpenedTarget
+from nova_mcp.memory.claims import store as claim_store
+from nova_mcp.memory.claims.retention import claim_holds, due_to_go, forgetting
+from nova_mcp.memory.claims.rules import Claim
+from nova_mcp.memory.claims.store import Closing, Taking, claim_journal
+from nova_mcp.memory.journal.finalize_store import finalize_decision, outbox_job
+from nova_mcp.memory.journal.model import FinalizeOrder
 from nova_mcp.settings import RetentionSettings
 
 NOW = 100 * DAY_MS
@@ -48,14 +49,14 @@ def memory(db):
     claimed(db, "waiting", 10 * DAY_MS, FinalizeOrder("commit"))
     for number, ended in ((1, 69), (2, 71), (3, None)):
         target = f"tab_{journal_number(db)}"
-        db.write_sync(journal.target_opened, OpenedTarget(target, "A", "server", "local", "", number))
+        db.write_sync(target_store.target_opened, OpenedTarget(target, "A", "server", "local", "", number))
         if ended is not None:
-            db.write_sync(journal.target_ended, target, ended * DAY_MS, "closed")
+            db.write_sync(target_store.target_ended, target, ended * DAY_MS, "closed")
     return db
 
 
 def journal_number(db):
-    return db.write_sync(journal.next_id, "tab")
+    return db.write_sync(target_store.next_id, "tab")
 
 
 def test_what_ended_long_ago_goes_with_its_decision_and_nothing_else(memory):
@@ -63,9 +64,9 @@ def test_what_ended_long_ago_goes_with_its_decision_and_nothing_else(memory):
     assert memory.write_sync(forgetting(30), NOW) == 2
     assert tasks(memory, claim_journal) == {"young", "standing", "waiting"}
     assert tasks(memory, finalize_decision) == {"young", "waiting"}
-    assert memory.read_sync(journal.last_seen, "local", "tab_1") is None
-    assert memory.read_sync(journal.last_seen, "local", "tab_2") is not None
-    assert memory.read_sync(journal.last_seen, "local", "tab_3") is not None
+    assert memory.read_sync(target_store.last_seen, "local", "tab_1") is None
+    assert memory.read_sync(target_store.last_seen, "local", "tab_2") is not None
+    assert memory.read_sync(target_store.last_seen, "local", "tab_3") is not None
     assert memory.write_sync(forgetting(30), NOW) == 0
 
 

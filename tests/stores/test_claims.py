@@ -7,17 +7,17 @@ import anyio
 import pytest
 from sqlalchemy import select
 
-from nova_mcp.browser import claim_store
-from nova_mcp.browser.claim_book import ClaimBook, Claimed, NothingHeld, Released
-from nova_mcp.browser.claim_store import Closing, Taking, claim_journal
-from nova_mcp.browser.claims import Claim, Lease, Place, Wish, hash_token, owner_key
-from nova_mcp.clock import Ports
+from nova_mcp.core.clock import Ports
 from nova_mcp.errors import ClaimHeld, ClaimMismatch, CoverageNotMet, InvalidParams, TooManyClaims, Unavailable
-from nova_mcp.journal import finalize_store
-from nova_mcp.journal.finalize_store import finalize_decision, outbox_job
-from nova_mcp.journal.model import Coverage, Decision, FinalizeOrder
-from nova_mcp.observation.model import Caller
-from nova_mcp.observation.store import end_server, register_server
+from nova_mcp.evidence.model import Caller
+from nova_mcp.evidence.store import end_server, register_server
+from nova_mcp.memory.claims import store
+from nova_mcp.memory.claims.book import ClaimBook, Claimed, NothingHeld, Released
+from nova_mcp.memory.claims.rules import Claim, Lease, Place, Wish, hash_token, owner_key
+from nova_mcp.memory.claims.store import Closing, Taking, claim_journal
+from nova_mcp.memory.journal import finalize_store
+from nova_mcp.memory.journal.finalize_store import finalize_decision, outbox_job
+from nova_mcp.memory.journal.model import Coverage, Decision, FinalizeOrder
 from nova_mcp.storage.errors import StoreUnavailable
 
 ADA, BOB = ("local", "ada"), ("local", "bob")
@@ -174,13 +174,13 @@ async def test_claims_of_dead_servers_end_at_the_next_start_and_living_ones_stay
     lost = await taken(claims)
     kept = await ClaimBook(Ports(world, world, world), db, "living").claim(Wish(OTHER, BOB), [])
     db.write_sync(end_server, "server", 2_000, "gone")
-    assert db.write_sync(claim_store.claims_of_ended_servers, 5_000) == 1
-    assert db.write_sync(claim_store.claims_of_ended_servers, 6_000) == 0
+    assert db.write_sync(store.claims_of_ended_servers, 5_000) == 1
+    assert db.write_sync(store.claims_of_ended_servers, 6_000) == 0
     row = the_row(db, task_id=lost.claim.task_id)
     assert (row["end_reason"], row["ended_at_ms"], row["finalize_decision"]) == ("server_restart", 5_000, "skip")
     assert the_row(db, finalize_decision)["task_id"] == lost.claim.task_id
     assert the_row(db, task_id=kept.claim.task_id)["ended_at_ms"] is None
-    seen = db.read_sync(claim_store.last_ended, ADA, ["tab_1"])
+    seen = db.read_sync(store.last_ended, ADA, ["tab_1"])
     assert seen.describe() == {
         "taskId": lost.claim.task_id,
         "endedAtUtc": "1970-01-01T00:00:05.000Z",
@@ -264,7 +264,7 @@ async def test_br28_a_store_fault_keeps_the_claim_and_writes_nothing(claims, db,
 async def test_a_release_that_was_committed_unnoticed_tells_the_same_again(claims, db, world):
     told = await taken(claims)
     closing = Closing(told.claim, "released", FinalizeOrder("commit", "first"), "job_x", world.now)
-    db.write_sync(claim_store.claim_closed, closing, lambda: None)
+    db.write_sync(store.claim_closed, closing, lambda: None)
     again = await claims.release(ADA, TAB, FinalizeOrder("skip", "second"), told.token, [])
     assert isinstance(again, Released)
     assert again.conclusion.decision == Decision("commit", "caller", "first")
@@ -478,10 +478,10 @@ async def test_a_tab_closed_before_its_floors_were_met_is_skipped_for_that(learn
 
 def test_the_first_end_of_a_claim_stands(db):
     claim = Claim("claim_1", "tab_1", "A", ADA, hash_token("t"), 1, 2)
-    db.write_sync(claim_store.claim_taken, Taking(claim, "server"), 1)
-    db.write_sync(claim_store.claims_expired, [claim])
-    db.write_sync(claim_store.claims_expired, [replace(claim, expires_at_ms=9)])
-    db.write_sync(claim_store.claims_renewed, [replace(claim, expires_at_ms=99)])
+    db.write_sync(store.claim_taken, Taking(claim, "server"), 1)
+    db.write_sync(store.claims_expired, [claim])
+    db.write_sync(store.claims_expired, [replace(claim, expires_at_ms=9)])
+    db.write_sync(store.claims_renewed, [replace(claim, expires_at_ms=99)])
     row = the_row(db)
     assert (row["ended_at_ms"], row["expires_at_ms"]) == (2, 2)
     stored = db.read_sync(finalize_store.decision_of, "claim_1")

@@ -13,21 +13,21 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.exc import ProgrammingError
 
-import nova_mcp.browser.claim_store
-import nova_mcp.browser.journal
-import nova_mcp.facts.tables
-import nova_mcp.journal.candidate_store
-import nova_mcp.journal.finalize_store
-import nova_mcp.journal.statistics_tables
-import nova_mcp.journal.store
-import nova_mcp.knowledge.tables
-import nova_mcp.notes.tables
-import nova_mcp.observation.store
-import nova_mcp.promotion.tables
-import nova_mcp.tasks.tables
-import nova_mcp.verification.goal_store
+import nova_mcp.evidence.store
+import nova_mcp.evidence.targets.store
+import nova_mcp.memory.claims.store
+import nova_mcp.memory.facts.tables
+import nova_mcp.memory.journal.candidate_store
+import nova_mcp.memory.journal.finalize_store
+import nova_mcp.memory.journal.statistics.tables
+import nova_mcp.memory.journal.store
+import nova_mcp.memory.knowledge.tables
+import nova_mcp.memory.notes.tables
+import nova_mcp.memory.promotion.tables
+import nova_mcp.memory.tasks.tables
+import nova_mcp.verification.goals.store
+import nova_mcp.verification.kill_switches
 import nova_mcp.verification.store
-import nova_mcp.verification.switch_store
 from nova_mcp.storage import schema
 from nova_mcp.storage.engine import Database, Tuning
 from nova_mcp.storage.errors import StoreUnavailable
@@ -150,21 +150,21 @@ def test_a_store_without_a_file_is_refused():
 
 def test_the_migrations_end_in_exactly_the_tables_the_code_uses(empty_url, open_db):
     for table in (
-        nova_mcp.browser.claim_store.claim_journal,
-        nova_mcp.browser.journal.id_counter,
-        nova_mcp.journal.candidate_store.candidate,
-        nova_mcp.facts.tables.fact,
-        nova_mcp.journal.finalize_store.outbox_job,
-        nova_mcp.journal.statistics_tables.statistic_hour,
-        nova_mcp.journal.store.tool_event,
-        nova_mcp.knowledge.tables.knowledge_entry,
-        nova_mcp.notes.tables.domain_note,
-        nova_mcp.observation.store.ledger_link,
-        nova_mcp.promotion.tables.learning_step,
-        nova_mcp.tasks.tables.task_unit,
-        nova_mcp.verification.goal_store.goal,
+        nova_mcp.memory.claims.store.claim_journal,
+        nova_mcp.evidence.targets.store.id_counter,
+        nova_mcp.memory.journal.candidate_store.candidate,
+        nova_mcp.memory.facts.tables.fact,
+        nova_mcp.memory.journal.finalize_store.outbox_job,
+        nova_mcp.memory.journal.statistics.tables.statistic_hour,
+        nova_mcp.memory.journal.store.tool_event,
+        nova_mcp.memory.knowledge.tables.knowledge_entry,
+        nova_mcp.memory.notes.tables.domain_note,
+        nova_mcp.evidence.store.ledger_link,
+        nova_mcp.memory.promotion.tables.learning_step,
+        nova_mcp.memory.tasks.tables.task_unit,
+        nova_mcp.verification.goals.store.goal,
         nova_mcp.verification.store.transition,
-        nova_mcp.verification.switch_store.kill_switch,
+        nova_mcp.verification.kill_switches.kill_switch,
     ):
         assert table.metadata is schema.metadata
     db = open_db(empty_url)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import insert, select
 
-from nova_mcp.notes import domain_store as store
-from nova_mcp.notes.domain_model import Wish
-from nova_mcp.notes.domain_rules import DAY_MS, Delete, Full, NoSuchNote, RevConflict, TooLong, UserOwned
-from nova_mcp.notes.tables import domain_note
+from nova_mcp.memory.notes import domain_store as store
+from nova_mcp.memory.notes.domain_model import Wish
+from nova_mcp.memory.notes.domain_rules import DAY_MS, Delete, Full, NoSuchNote, RevConflict, TooLong, UserOwned
+from nova_mcp.memory.notes.tables import domain_note
 
 NOW = 1_800_000_000_000
 _ids = itertools.count(1)

@@ -5,12 +5,12 @@ import json
 import pytest
 from sqlalchemy import text
 
-from nova_mcp.observation import store
-from nova_mcp.observation.auditor import Erased, Head, verify
-from nova_mcp.observation.erasure import erased_ranges
-from nova_mcp.observation.janitor import Janitor, retention_policy
-from nova_mcp.observation.pruner import PruneRequest, erase_bodies, prune
-from nova_mcp.observation.rules import DAY_MS, body_hash, canonical_body, genesis_hash, index_columns, link_hash
+from nova_mcp.evidence import store
+from nova_mcp.evidence.audit import Erased, Head, verify
+from nova_mcp.evidence.erasure import erased_ranges
+from nova_mcp.evidence.janitor import Janitor, retention_policy
+from nova_mcp.evidence.pruner import PruneRequest, erase_bodies, prune
+from nova_mcp.evidence.rules import DAY_MS, body_hash, canonical_body, genesis_hash, index_columns, link_hash
 from nova_mcp.settings import RetentionSettings
 from nova_mcp.storage import schema
 from nova_mcp.storage.engine import Database

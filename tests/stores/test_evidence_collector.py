@@ -7,19 +7,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, func, select, update
 
-from nova_mcp.browser.elements import selector_hash
-from nova_mcp.clock import Ports, SystemClock, SystemIds
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Link, PageState, ServerId, Signals, Touched
-from nova_mcp.observation.recorder import Recorder, describe_server
-from nova_mcp.observation.sights import Channels, PageLife, ScanMeasures, ScanSeen, Sight
-from nova_mcp.storage.engine import Database
-from nova_mcp.storage.errors import StoreUnavailable
-from nova_mcp.tasks import evidence_store, site_urls, visit_store
-from nova_mcp.tasks.coverage_keeper import CoverageKeeper
-from nova_mcp.tasks.coverage_store import forget as forget_scans
-from nova_mcp.tasks.evidence_collector import EvidenceCollector
-from nova_mcp.tasks.locators import path_hash
-from nova_mcp.tasks.tables import (
+from nova_mcp.browser.perceive.elements import selector_hash
+from nova_mcp.core.clock import Ports, SystemClock, SystemIds
+from nova_mcp.core.urls import url_hash
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Link, PageState, ServerId, Signals, Touched
+from nova_mcp.evidence.page_sights import Channels, PageLife, ScanMeasures, ScanSeen, Sight
+from nova_mcp.evidence.recorder import Recorder, describe_server
+from nova_mcp.memory.tasks.coverage import evidence_store, site_urls, visit_store
+from nova_mcp.memory.tasks.coverage.evidence_collector import EvidenceCollector
+from nova_mcp.memory.tasks.coverage.locators import path_hash
+from nova_mcp.memory.tasks.coverage.service import CoverageKeeper
+from nova_mcp.memory.tasks.coverage.store import forget as forget_scans
+from nova_mcp.memory.tasks.tables import (
     coverage_observation,
     redirect_seen,
     site_url,
@@ -29,7 +28,8 @@ from nova_mcp.tasks.tables import (
     touched_selector,
     visit_window,
 )
-from nova_mcp.urls import url_hash
+from nova_mcp.storage.engine import Database
+from nova_mcp.storage.errors import StoreUnavailable
 from task_evidence_kit import ADA, BOB, add_units, grade_of, join, open_run, unit
 
 PAGE, OTHER = "https://shop.example/a", "https://shop.example/b"

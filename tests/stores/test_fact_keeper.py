@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 import pytest
 from sqlalchemy import update
 
-from nova_mcp.connections import AgentConnections
-from nova_mcp.facts.keeper import Claim, FactKeeper
-from nova_mcp.facts.model import FRESH_MS
-from nova_mcp.facts.policies import Policy
-from nova_mcp.facts.tables import fact
-from nova_mcp.observation.model import CallOutcome
+from nova_mcp.core.connections import AgentConnections
+from nova_mcp.evidence.model import CallOutcome
+from nova_mcp.memory.facts.model import FRESH_MS
+from nova_mcp.memory.facts.policies import Policy
+from nova_mcp.memory.facts.service import Claim, FactKeeper
+from nova_mcp.memory.facts.tables import fact
 from nova_mcp.storage.errors import StoreUnavailable
 
 NOW = 1_800_000_000_000

@@ -6,13 +6,13 @@ import pytest
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from nova_mcp.browser.journal import OpenedTarget, target_ended, target_journal, target_opened
-from nova_mcp.facts import endings, store
-from nova_mcp.facts.model import MOST_CUSTOM, Observation, Page, Scope
-from nova_mcp.facts.reader import FactFilter, listed
-from nova_mcp.facts.replay import replay
-from nova_mcp.facts.rules import canonical
-from nova_mcp.facts.tables import fact, fact_account, fact_binding, fact_observation
+from nova_mcp.evidence.targets.store import OpenedTarget, target_ended, target_journal, target_opened
+from nova_mcp.memory.facts import retention, store
+from nova_mcp.memory.facts.model import MOST_CUSTOM, Observation, Page, Scope
+from nova_mcp.memory.facts.reader import FactFilter, listed
+from nova_mcp.memory.facts.replay import replay
+from nova_mcp.memory.facts.rules import canonical
+from nova_mcp.memory.facts.tables import fact, fact_account, fact_binding, fact_observation
 
 NOW = 1_800_000_000_000
 PAGE = Page("https://shop.test/cart", "h1", "shop.test/cart")
@@ -107,7 +107,7 @@ def test_a_target_that_ended_takes_nothing_more(db):
         opened = OpenedTarget(target_id, "A", "s1", "local", None, NOW)
         db.write_sync(target_opened, opened)
     note(db, seen("a"))
-    db.write_sync(endings.target_ended, "tab_1", NOW + 5, "closed")
+    db.write_sync(retention.target_ended, "tab_1", NOW + 5, "closed")
     db.write_sync(target_ended, "tab_2", NOW + 5, "closed")
     assert note(db, seen("b", at=NOW + 6)) is None
     assert note(db, seen("b", at=NOW + 6), scope=Scope("tab_2", "A", "local", "shop.test")) is None
@@ -122,8 +122,8 @@ def test_what_a_dead_server_left_open_is_closed(db):
     note(db, seen("a"), scope=Scope("tab_2", "A", "local", "shop.test"))
     ended = update(target_journal).values(ended_at_ms=NOW + 1, end_reason="server_restart")
     db.write_sync(lambda conn: conn.execute(ended))
-    assert db.write_sync(endings.close_ended_targets, NOW + 9) == 1
-    assert db.write_sync(endings.close_ended_targets, NOW + 10) == 0
+    assert db.write_sync(retention.close_ended_targets, NOW + 9) == 1
+    assert db.write_sync(retention.close_ended_targets, NOW + 10) == 0
     assert {row.binding_id: row.valid_to_ms for row in rows(db, fact)} == {
         "tab_1/shop.test": NOW + 9,
         "tab_2/shop.test": None,
@@ -135,20 +135,20 @@ def test_a_deleted_sandbox_leaves_nothing_and_others_stay(db):
     for target, sandbox in (("tab_1", "A"), ("tab_2", "B"), ("tab_3", "B")):
         note(db, mail, scope=Scope(target, sandbox, "local", "shop.test"))
     note(db, seen("bob@x.org", "core.account.email"), scope=Scope("tab_4", "B", "local", "else.test"))
-    db.write_sync(endings.target_ended, "tab_2", NOW, "closed")
-    db.write_sync(endings.target_ended, "B", NOW, "sandbox_deleted")
+    db.write_sync(retention.target_ended, "tab_2", NOW, "closed")
+    db.write_sync(retention.target_ended, "B", NOW, "sandbox_deleted")
     for table in (fact_binding, fact, fact_observation):
         assert [row.binding_id for row in rows(db, table)] == ["tab_1/shop.test"]
     assert [row.service_key for row in rows(db, fact_account)] == ["shop.test"]
 
 
 def test_scopes_closed_long_ago_are_forgotten(db):
-    for target, closed in (("tab_1", NOW), ("tab_2", NOW + 5 * endings.DAY_MS), ("tab_3", None)):
+    for target, closed in (("tab_1", NOW), ("tab_2", NOW + 5 * retention.DAY_MS), ("tab_3", None)):
         note(db, seen("a"), scope=Scope(target, "A", "local", "shop.test"))
         if closed is not None:
-            db.write_sync(endings.close_target, target, closed)
-    chore = endings.forgetting(3)
-    assert db.write_sync(chore, NOW + 4 * endings.DAY_MS) == 1
+            db.write_sync(retention.close_target, target, closed)
+    chore = retention.forgetting(3)
+    assert db.write_sync(chore, NOW + 4 * retention.DAY_MS) == 1
     assert sorted(row.target_id for row in rows(db, fact_binding)) == ["tab_2", "tab_3"]
 
 
@@ -171,7 +171,7 @@ def test_listing_shows_current_facts_and_history_on_request(db):
     ]
     deep = db.read_sync(listed, FactFilter(target_id="tab_1", service_key="shop.test", history=True))
     assert [[old.value for old in one.history] for one in deep] == [[], ['"a"']]
-    db.write_sync(endings.close_target, "tab_1", NOW)
+    db.write_sync(retention.close_target, "tab_1", NOW)
     assert db.read_sync(listed, FactFilter()) == []
     assert len(db.read_sync(listed, FactFilter(closed=True))) == 2
 
@@ -191,7 +191,7 @@ def test_a_random_history_replays_exactly_and_a_changed_fact_is_found(db):
             for _ in range(made.randrange(1, 4))
         ]
         note(db, *stream, scope=Scope(made.choice(["tab_1", "tab_2"]), "A", "local", "shop.test"))
-    db.write_sync(endings.close_target, "tab_2", NOW)
+    db.write_sync(retention.close_target, "tab_2", NOW)
     done = db.read_sync(replay)
     assert (done.bindings, done.differences) == (2, ())
     assert done.observations >= 300

@@ -5,11 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nova_mcp.observation.model import Caller, CallOutcome, PageState, ServerId
-from nova_mcp.verification import goal_steps, goal_store
-from nova_mcp.verification.goal_model import Annotated, Closed, NewGoal, Note, PlannedStep, Unknown
-from nova_mcp.verification.goal_rules import REVIVAL_MS, Ended, Ownership
-from nova_mcp.verification.goal_steps import Prepared, Rejected, StepEnd, Taker
+from nova_mcp.evidence.model import Caller, CallOutcome, PageState, ServerId
+from nova_mcp.verification.goals import steps as goal_steps
+from nova_mcp.verification.goals import store
+from nova_mcp.verification.goals.model import Annotated, Closed, NewGoal, Note, PlannedStep, Unknown
+from nova_mcp.verification.goals.rules import REVIVAL_MS, Ended, Ownership
+from nova_mcp.verification.goals.steps import Prepared, Rejected, StepEnd, Taker
 
 LEASE = 120_000
 
@@ -28,12 +29,12 @@ def goal(goal_id="g1", at=1_000, steps=2, **changes):
 
 @pytest.fixture
 def registered(db):
-    db.write_sync(goal_store.create_goal, goal())
+    db.write_sync(store.create_goal, goal())
     return db
 
 
 def find(db, now=1_500, goal_id="g1", principal="local"):
-    return db.read_sync(goal_store.find_goal, principal, goal_id, now)
+    return db.read_sync(store.find_goal, principal, goal_id, now)
 
 
 def statuses(db, now=1_500):
@@ -64,40 +65,40 @@ def test_a_goal_comes_back_as_it_was_registered(registered):
     assert found.lease.expires_at_ms == 1_000 + LEASE
     assert [(step.action_desc, step.status) for step in found.steps] == [("step 1", "ready"), ("step 2", "planned")]
     assert (found.current_step, found.open_step.contract) == (1, '{"actionKind":"submit_form"}')
-    assert [event.kind for event in registered.read_sync(goal_store.goal_events, "g1", 50)] == ["created"]
+    assert [event.kind for event in registered.read_sync(store.goal_events, "g1", 50)] == ["created"]
 
 
 def test_a_goal_without_steps_has_no_current_one(db):
-    db.write_sync(goal_store.create_goal, goal(steps=0))
+    db.write_sync(store.create_goal, goal(steps=0))
     assert (find(db).current_step, find(db).step) == (0, None)
     assert prepare(db, taker()) == Prepared("g1", None)
 
 
 def test_another_principal_knows_nothing_of_it(registered):
     assert find(registered, principal="stranger") is None
-    assert registered.read_sync(goal_store.list_goals, "stranger", None, 1_500) == []
-    assert registered.read_sync(goal_store.active_goal, "stranger", "tab_1", 1_500) is None
-    assert registered.write_sync(goal_store.close_goal, "stranger", "g1", "failed", 1_500) == Unknown()
-    assert registered.write_sync(goal_store.annotate_goal, "stranger", "g1", Note("x", "agent"), 1_500) == Unknown()
+    assert registered.read_sync(store.list_goals, "stranger", None, 1_500) == []
+    assert registered.read_sync(store.active_goal, "stranger", "tab_1", 1_500) is None
+    assert registered.write_sync(store.close_goal, "stranger", "g1", "failed", 1_500) == Unknown()
+    assert registered.write_sync(store.annotate_goal, "stranger", "g1", Note("x", "agent"), 1_500) == Unknown()
 
 
 def test_the_list_is_newest_first_and_ends_at_fifty(db):
     for number in range(53):
         target = "tab_2" if number % 2 else "tab_1"
-        db.write_sync(goal_store.create_goal, goal(f"g{number:02d}", at=1_000 + number, target_id=target, steps=1))
-    listed = db.read_sync(goal_store.list_goals, "local", None, 1_500)
+        db.write_sync(store.create_goal, goal(f"g{number:02d}", at=1_000 + number, target_id=target, steps=1))
+    listed = db.read_sync(store.list_goals, "local", None, 1_500)
     assert [one.goal_id for one in listed] == [f"g{number:02d}" for number in range(52, 2, -1)]
     assert all(len(one.steps) == 1 for one in listed)
-    only = db.read_sync(goal_store.list_goals, "local", "tab_2", 1_500)
+    only = db.read_sync(store.list_goals, "local", "tab_2", 1_500)
     assert [one.goal_id for one in only] == [f"g{number:02d}" for number in range(51, 0, -2)]
 
 
 def test_of_several_active_goals_on_a_target_the_newest_counts(registered):
-    registered.write_sync(goal_store.create_goal, goal("g2", at=1_100))
-    registered.write_sync(goal_store.create_goal, goal("g3", at=1_200, target_id="tab_2"))
-    assert registered.read_sync(goal_store.active_goal, "local", "tab_1", 1_500).goal_id == "g2"
-    registered.write_sync(goal_store.close_goal, "local", "g2", "completed", 1_300)
-    assert registered.read_sync(goal_store.active_goal, "local", "tab_1", 1_500).goal_id == "g1"
+    registered.write_sync(store.create_goal, goal("g2", at=1_100))
+    registered.write_sync(store.create_goal, goal("g3", at=1_200, target_id="tab_2"))
+    assert registered.read_sync(store.active_goal, "local", "tab_1", 1_500).goal_id == "g2"
+    registered.write_sync(store.close_goal, "local", "g2", "completed", 1_300)
+    assert registered.read_sync(store.active_goal, "local", "tab_1", 1_500).goal_id == "g1"
 
 
 # -- ending, annotating, leases --------------------------------------------------------------------------------------
@@ -105,21 +106,21 @@ def test_of_several_active_goals_on_a_target_the_newest_counts(registered):
 
 @pytest.mark.parametrize("state", ["completed", "failed", "aborted"])
 def test_a_goal_ends_once_and_then_takes_nothing_more(registered, state):
-    assert registered.write_sync(goal_store.close_goal, "local", "g1", state, 2_000) == Closed("active")
+    assert registered.write_sync(store.close_goal, "local", "g1", state, 2_000) == Closed("active")
     assert find(registered).state == state
-    assert registered.write_sync(goal_store.close_goal, "local", "g1", "aborted", 2_001) == Ended(state)
-    assert registered.write_sync(goal_store.annotate_goal, "local", "g1", Note("x", "a"), 2_001) == Ended(state)
-    assert registered.read_sync(goal_store.active_goal, "local", "tab_1", 2_001) is None
+    assert registered.write_sync(store.close_goal, "local", "g1", "aborted", 2_001) == Ended(state)
+    assert registered.write_sync(store.annotate_goal, "local", "g1", Note("x", "a"), 2_001) == Ended(state)
+    assert registered.read_sync(store.active_goal, "local", "tab_1", 2_001) is None
     assert prepare(registered, taker()) is None
 
 
 def test_giving_up_aborts_the_open_steps_and_completing_leaves_them_as_they_are(registered):
     prepare(registered, taker())
     settle(registered, "done")
-    registered.write_sync(goal_store.close_goal, "local", "g1", "aborted", 4_000)
+    registered.write_sync(store.close_goal, "local", "g1", "aborted", 4_000)
     assert statuses(registered) == ["done", "aborted"]
-    registered.write_sync(goal_store.create_goal, goal("g2"))
-    registered.write_sync(goal_store.close_goal, "local", "g2", "completed", 4_000)
+    registered.write_sync(store.create_goal, goal("g2"))
+    registered.write_sync(store.close_goal, "local", "g2", "completed", 4_000)
     assert [step.status for step in find(registered, goal_id="g2").steps] == ["ready", "planned"]
 
 
@@ -127,25 +128,25 @@ def test_a_lease_that_runs_out_orphans_and_an_annotation_revives_within_a_day(re
     over = 1_000 + LEASE
     assert find(registered, over - 1).state == "active"
     assert find(registered, over).state == "orphaned"
-    assert registered.read_sync(goal_store.active_goal, "local", "tab_1", over) is None
-    assert not registered.write_sync(goal_store.renew_lease, "g1", over)
+    assert registered.read_sync(store.active_goal, "local", "tab_1", over) is None
+    assert not registered.write_sync(store.renew_lease, "g1", over)
     late = over + REVIVAL_MS - 1
-    assert registered.write_sync(goal_store.annotate_goal, "local", "g1", Note("still on it", "agent"), late) == (
+    assert registered.write_sync(store.annotate_goal, "local", "g1", Note("still on it", "agent"), late) == (
         Annotated("g1.3")
     )
     assert find(registered, late).state == "active"
-    events = registered.read_sync(goal_store.goal_events, "g1", 2)
+    events = registered.read_sync(store.goal_events, "g1", 2)
     assert [(event.event_id, event.kind) for event in events] == [("g1.2", "revived"), ("g1.3", "annotation")]
 
 
 def test_after_a_day_an_orphan_takes_no_annotation_but_can_be_put_away(registered):
     late = 1_000 + LEASE + REVIVAL_MS
-    assert registered.write_sync(goal_store.annotate_goal, "local", "g1", Note("x", "a"), late) == Ended("orphaned")
-    assert registered.write_sync(goal_store.close_goal, "local", "g1", "aborted", late) == Closed("orphaned")
+    assert registered.write_sync(store.annotate_goal, "local", "g1", Note("x", "a"), late) == Ended("orphaned")
+    assert registered.write_sync(store.close_goal, "local", "g1", "aborted", late) == Closed("orphaned")
 
 
 def test_acts_and_annotations_renew_the_lease(registered):
-    registered.write_sync(goal_store.annotate_goal, "local", "g1", Note("x", "a"), 50_000)
+    registered.write_sync(store.annotate_goal, "local", "g1", Note("x", "a"), 50_000)
     assert find(registered).lease.expires_at_ms == 50_000 + LEASE
     prepare(registered, taker(until=200_000), now=90_000)
     assert find(registered).lease.expires_at_ms == 90_000 + LEASE
@@ -176,14 +177,14 @@ def test_a_goal_is_not_given_up_while_its_own_step_runs(registered):
     ],
 )
 def test_what_its_owner_does_on_the_target_renews_a_goal(db, build, changes, renewed):
-    db.write_sync(goal_store.create_goal, goal(owner=Ownership("agent")))
+    db.write_sync(store.create_goal, goal(owner=Ownership("agent")))
     given = {
         "started_at_ms": 50_000,
         "before": PageState(target_id="tab_1"),
         "outcome": CallOutcome("ok", action_dispatched=True),
     }
     record = build.call("s1", "c1", **(given | changes))
-    db.write_sync(goal_store.renew_after_act, record, None)
+    db.write_sync(store.renew_after_act, record, None)
     assert find(db).lease.expires_at_ms == (50_005 if renewed else 1_000) + LEASE
 
 
@@ -230,7 +231,7 @@ def test_an_end_is_written_once_and_only_by_the_holder(registered):
 
 def test_a_step_of_a_goal_that_was_given_up_stays_aborted(registered):
     prepare(registered, taker())
-    registered.write_sync(goal_store.close_goal, "local", "g1", "aborted", 2_500)
+    registered.write_sync(store.close_goal, "local", "g1", "aborted", 2_500)
     assert not settle(registered, "done")
     assert statuses(registered) == ["aborted", "aborted"]
 
@@ -244,7 +245,7 @@ def test_a_step_of_a_goal_that_was_given_up_stays_aborted(registered):
     ],
 )
 def test_a_bound_goals_step_is_not_for_others(db, owner, who):
-    db.write_sync(goal_store.create_goal, goal(owner=owner))
+    db.write_sync(store.create_goal, goal(owner=owner))
     assert prepare(db, who) == Rejected("g1", 1, "other_owner")
     assert statuses(db) == ["ready", "planned"]
 
@@ -262,13 +263,13 @@ def test_a_page_that_is_not_ready_blocks_the_step_and_the_next_act_takes_it(regi
 
 
 def test_old_goals_go_with_their_steps_and_events(registered):
-    registered.write_sync(goal_store.close_goal, "local", "g1", "completed", 2_000)
-    registered.write_sync(goal_store.create_goal, goal("g2", at=3_000))
-    assert registered.write_sync(goal_store.prune_goals, 2_500) == 1
+    registered.write_sync(store.close_goal, "local", "g1", "completed", 2_000)
+    registered.write_sync(store.create_goal, goal("g2", at=3_000))
+    assert registered.write_sync(store.prune_goals, 2_500) == 1
     assert (find(registered), find(registered, goal_id="g2").state) == (None, "active")
-    assert registered.read_sync(goal_store.goal_events, "g1", 50) == []
-    assert registered.write_sync(goal_store.prune_goals, 3_001 + LEASE) == 0
-    assert registered.write_sync(goal_store.prune_goals, 3_001 + LEASE + REVIVAL_MS) == 1
+    assert registered.read_sync(store.goal_events, "g1", 50) == []
+    assert registered.write_sync(store.prune_goals, 3_001 + LEASE) == 0
+    assert registered.write_sync(store.prune_goals, 3_001 + LEASE + REVIVAL_MS) == 1
 
 
 # -- races -----------------------------------------------------------------------------------------------------------
@@ -288,7 +289,7 @@ def at_once(count, act):
 def test_of_four_acts_that_come_together_one_gets_the_step(store_url, open_db):
     bases = [open_db(store_url) for _ in range(4)]
     for number in range(8):
-        bases[0].write_sync(goal_store.create_goal, goal(f"g{number}", at=1_000 + number))
+        bases[0].write_sync(store.create_goal, goal(f"g{number}", at=1_000 + number))
         answers = at_once(4, lambda writer, n=number: prepare(bases[writer], taker(f"t{n}-{writer}")))
         assert sorted(type(answer).__name__ for answer in answers) == ["Prepared", *["Rejected"] * 3]
         assert {answer.why for answer in answers if isinstance(answer, Rejected)} == {"in_flight"}
@@ -296,21 +297,19 @@ def test_of_four_acts_that_come_together_one_gets_the_step(store_url, open_db):
 
 def test_four_writers_annotate_at_once_and_every_note_is_kept(store_url, open_db):
     bases = [open_db(store_url) for _ in range(4)]
-    bases[0].write_sync(goal_store.create_goal, goal())
+    bases[0].write_sync(store.create_goal, goal())
 
     def annotate(writer):
         note = Note(f"note {writer}", "agent")
-        return [bases[writer].write_sync(goal_store.annotate_goal, "local", "g1", note, 2_000) for _ in range(10)]
+        return [bases[writer].write_sync(store.annotate_goal, "local", "g1", note, 2_000) for _ in range(10)]
 
     ids = [answer.event_id for answers in at_once(4, annotate) for answer in answers]
     assert len(set(ids)) == 40
-    assert len(bases[0].read_sync(goal_store.goal_events, "g1", 200)) == 41
+    assert len(bases[0].read_sync(store.goal_events, "g1", 200)) == 41
 
 
 def test_of_four_that_close_a_goal_at_once_one_did(store_url, open_db):
     bases = [open_db(store_url) for _ in range(4)]
-    bases[0].write_sync(goal_store.create_goal, goal())
-    answers = at_once(
-        4, lambda writer: bases[writer].write_sync(goal_store.close_goal, "local", "g1", "completed", 2_000)
-    )
+    bases[0].write_sync(store.create_goal, goal())
+    answers = at_once(4, lambda writer: bases[writer].write_sync(store.close_goal, "local", "g1", "completed", 2_000))
     assert sorted(type(answer).__name__ for answer in answers) == ["Closed", *["Ended"] * 3]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from nova_mcp.observation import janitor, store
-from nova_mcp.observation.auditor import verify
-from nova_mcp.observation.janitor import STEP, Janitor, retention_policy
-from nova_mcp.observation.rules import DAY_MS
+from nova_mcp.evidence import janitor, store
+from nova_mcp.evidence.audit import verify
+from nova_mcp.evidence.janitor import STEP, Janitor, retention_policy
+from nova_mcp.evidence.rules import DAY_MS
 from nova_mcp.settings import RetentionSettings
 
 

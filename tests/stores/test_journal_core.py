@@ -9,18 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select, text
 
-from nova_mcp.browser.claim_store import Taking, claim_taken, claims_expired
-from nova_mcp.browser.claims import Claim
-from nova_mcp.journal import candidate_store, keeper
-from nova_mcp.journal import store as journal
-from nova_mcp.journal.candidate_store import candidate, curated_entry
-from nova_mcp.journal.candidates import Place, Raise, evidence_score, strength
-from nova_mcp.journal.finalize_store import conclusion_of, summary_of, write_conclusion
-from nova_mcp.journal.model import FinalizeOrder, WorkContext
-from nova_mcp.journal.rules import conclude, promotable_ids
-from nova_mcp.journal.sessions import SESSION_GAP_MS
-from nova_mcp.observation import store
-from nova_mcp.observation.model import CallOutcome, PageState, Signals, Touched
+from nova_mcp.evidence import store
+from nova_mcp.evidence.model import CallOutcome, PageState, Signals, Touched
+from nova_mcp.memory.claims.rules import Claim
+from nova_mcp.memory.claims.store import Taking, claim_taken, claims_expired
+from nova_mcp.memory.journal import candidate_store, service
+from nova_mcp.memory.journal import store as journal
+from nova_mcp.memory.journal.candidate_store import candidate, curated_entry
+from nova_mcp.memory.journal.candidates import Place, Raise, evidence_score, strength
+from nova_mcp.memory.journal.finalize_store import conclusion_of, summary_of, write_conclusion
+from nova_mcp.memory.journal.model import FinalizeOrder, WorkContext
+from nova_mcp.memory.journal.rules import conclude, promotable_ids
+from nova_mcp.memory.journal.sessions import SESSION_GAP_MS
 
 T0 = 1_800_000_000_000
 CONTEXT = WorkContext("claim_1", "tab_s1", "A", "local", "agent", T0)
@@ -43,8 +43,8 @@ class Desk:
         return record.call_id
 
     def note(self, at_ms=T0, context=CONTEXT, **changes):
-        claimed = keeper.Claimed("desk", "Codes are digits.", "unverified", 0.65, "shop.test")
-        return self.db.write_sync(keeper.add_candidate, context, replace(claimed, **changes), at_ms)
+        claimed = service.Claimed("desk", "Codes are digits.", "unverified", 0.65, "shop.test")
+        return self.db.write_sync(service.add_candidate, context, replace(claimed, **changes), at_ms)
 
     def rows(self, table):
         (*_, last) = table.primary_key.columns.values()
@@ -409,7 +409,7 @@ def test_no_write_reads_history(sqlite_url, open_db, build):
         raw.set_trace_callback(statements.append)
         build.record_page_call(conn, build.page_call("s1", "planned", T0 + 2, task_id="claim_1"))
         build.record_page_call(conn, build.page_call("s1", "planned too", T0 + 3, **BROKEN))
-        keeper.add_candidate(conn, CONTEXT, keeper.Claimed("a", "b", "unverified", 0.5, "shop.test"), T0 + 4)
+        service.add_candidate(conn, CONTEXT, service.Claimed("a", "b", "unverified", 0.5, "shop.test"), T0 + 4)
         summary_of(conn, "claim_1")
         raw.set_trace_callback(None)
         told = []

@@ -5,19 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nova_mcp.journal.collector import derive
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.deciding import entry_write
-from nova_mcp.knowledge.model import Action, Context, Fingerprint, Playbook, ScopeName, Signal, StableId
-from nova_mcp.knowledge.page_check import PageCheck
-from nova_mcp.knowledge.refusing import LiveLook
-from nova_mcp.knowledge.writer import Writer
-from nova_mcp.knowledge.writing import Patch, Upsert, Written
-from nova_mcp.observation import store as ledger
-from nova_mcp.observation.model import CallOutcome, PageState, Signals, Touched
-from nova_mcp.promotion import steps_store
-from nova_mcp.promotion.collector import HOOKS
-from nova_mcp.promotion.telemetry import BACKING_MS, Report, backing, event_keys
+from nova_mcp.evidence import store as ledger
+from nova_mcp.evidence.model import CallOutcome, PageState, Signals, Touched
+from nova_mcp.memory.journal.collector import derive
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import Action, Context, Fingerprint, Playbook, ScopeName, Signal, StableId
+from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
+from nova_mcp.memory.knowledge.writes.deciding import entry_write
+from nova_mcp.memory.knowledge.writes.page_check import PageCheck
+from nova_mcp.memory.knowledge.writes.rules import Patch, Upsert, Written
+from nova_mcp.memory.knowledge.writes.store import Writer
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion.collector import HOOKS
+from nova_mcp.memory.promotion.telemetry import BACKING_MS, Report, backing, event_keys
 
 HERE = ScopeName("shop.test")
 NOW = 1_800_000_000_000

@@ -11,8 +11,8 @@ from sqlalchemy import func, select
 from typer.testing import CliRunner
 
 from nova_mcp.cli.commands import app
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import (
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import (
     Action,
     Context,
     DomainHint,
@@ -23,16 +23,16 @@ from nova_mcp.knowledge.model import (
     Signal,
     StableId,
 )
-from nova_mcp.knowledge.page_check import PageCheck
-from nova_mcp.knowledge.refusing import LiveLook
-from nova_mcp.knowledge.tables import knowledge_entry, knowledge_scope
-from nova_mcp.knowledge.writer import Writer
-from nova_mcp.knowledge.writing import Upsert
-from nova_mcp.promotion import steps_store
-from nova_mcp.promotion.folding import replay
-from nova_mcp.promotion.importing import Categories, Intake, portable, take_in
-from nova_mcp.promotion.standing import entry_of
-from nova_mcp.tools.knowledge_pack import BadPack, entry_line, read_line, read_pack
+from nova_mcp.memory.knowledge.tables import knowledge_entry, knowledge_scope
+from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
+from nova_mcp.memory.knowledge.writes.page_check import PageCheck
+from nova_mcp.memory.knowledge.writes.rules import Upsert
+from nova_mcp.memory.knowledge.writes.store import Writer
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion.gates.entries import entry_of
+from nova_mcp.memory.promotion.gates.folding import replay
+from nova_mcp.memory.promotion.import_pack import Categories, Intake, portable, take_in
+from nova_mcp.tools.knowledge.pack import BadPack, entry_line, read_line, read_pack
 
 HERE = ScopeName("shop.example")
 NOW = 1_800_000_000_000

@@ -8,10 +8,10 @@ import author
 import pytest
 from sqlalchemy import create_engine, select, text
 
-from nova_mcp.knowledge import store
-from nova_mcp.observation.auditor import verify
-from nova_mcp.promotion import event_store, steps_store
-from nova_mcp.promotion.standing import entry_of
+from nova_mcp.evidence.audit import verify
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.promotion import event_store, steps_store
+from nova_mcp.memory.promotion.gates.entries import entry_of
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.storage.schema import metadata
 from promotion_kit import HERE, replayed

@@ -6,19 +6,19 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select, text
 
-from nova_mcp.journal.counters import shard_of
-from nova_mcp.journal.statistics_tables import statistic_total
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.deciding import entry_write
-from nova_mcp.knowledge.model import Context
-from nova_mcp.knowledge.page_check import PageCheck
-from nova_mcp.knowledge.refusing import LiveLook
-from nova_mcp.knowledge.writer import Writer
-from nova_mcp.knowledge.writing import Patch, Written
-from nova_mcp.observation.model import CallOutcome, Signals, Touched
-from nova_mcp.promotion import steps_store
-from nova_mcp.promotion.keeper import Promoting
-from nova_mcp.promotion.promoter import Wish
+from nova_mcp.evidence.model import CallOutcome, Signals, Touched
+from nova_mcp.memory.journal.statistics.counters import shard_of
+from nova_mcp.memory.journal.statistics.tables import statistic_total
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import Context
+from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
+from nova_mcp.memory.knowledge.writes.deciding import entry_write
+from nova_mcp.memory.knowledge.writes.page_check import PageCheck
+from nova_mcp.memory.knowledge.writes.rules import Patch, Written
+from nova_mcp.memory.knowledge.writes.store import Writer
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion.promoter import Wish
+from nova_mcp.memory.promotion.service import Promoting
 from promotion_kit import FAILED, HERE, NOW, WORKED, Site, added, phenomenon
 
 WRITER = Writer(steps_store)

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import (
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import (
     Action,
     Content,
     Context,
@@ -22,7 +22,7 @@ from nova_mcp.knowledge.model import (
     Standing,
     VerifyStep,
 )
-from nova_mcp.knowledge.store import Birth
+from nova_mcp.memory.knowledge.store import Birth
 from nova_mcp.verification.model import Assertion
 
 HERE = ScopeName("shop.example")

@@ -7,11 +7,8 @@ from random import Random
 import pytest
 from sqlalchemy import func, select
 
-from nova_mcp.knowledge import platform_store, store
-from nova_mcp.knowledge.hint_writing import HintWritten
-from nova_mcp.knowledge.keeper import KnowledgeKeeper
-from nova_mcp.knowledge.listing import Wanted, listed
-from nova_mcp.knowledge.model import (
+from nova_mcp.memory.knowledge import platform_store, store
+from nova_mcp.memory.knowledge.model import (
     MAX_PHENOMENA,
     Action,
     Alias,
@@ -28,15 +25,18 @@ from nova_mcp.knowledge.model import (
     Signal,
     StableId,
 )
-from nova_mcp.knowledge.page_check import PageCheck
-from nova_mcp.knowledge.platforms import built_in
-from nova_mcp.knowledge.refusing import LiveLook
-from nova_mcp.knowledge.tables import knowledge_entry, knowledge_scope
-from nova_mcp.knowledge.writer import Missing, Retirement, Writer
-from nova_mcp.knowledge.writing import Conflict, Patch, Refused, Upsert, Written
-from nova_mcp.promotion import steps_store
-from nova_mcp.promotion.folding import replay
-from nova_mcp.promotion.standing import entry_of
+from nova_mcp.memory.knowledge.platforms import built_in
+from nova_mcp.memory.knowledge.service import KnowledgeKeeper
+from nova_mcp.memory.knowledge.site_list import Wanted, listed
+from nova_mcp.memory.knowledge.tables import knowledge_entry, knowledge_scope
+from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
+from nova_mcp.memory.knowledge.writes.hint_rules import HintWritten
+from nova_mcp.memory.knowledge.writes.page_check import PageCheck
+from nova_mcp.memory.knowledge.writes.rules import Conflict, Patch, Refused, Upsert, Written
+from nova_mcp.memory.knowledge.writes.store import Missing, Retirement, Writer
+from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion.gates.entries import entry_of
+from nova_mcp.memory.promotion.gates.folding import replay
 
 HERE = ScopeName("shop.example")
 NOW = 1_800_000_000_000

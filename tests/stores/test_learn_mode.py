@@ -8,18 +8,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from nova_mcp.browser import claim_store
-from nova_mcp.browser.claim_store import Closing, Taking
-from nova_mcp.browser.claims import Claim, hash_token
-from nova_mcp.journal.model import Coverage, FinalizeOrder
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
-from nova_mcp.observation.recorder import describe_server
-from nova_mcp.observation.store import end_server, register_server
-from nova_mcp.tasks import learn_store
-from nova_mcp.tasks.learn_mode import LearnMode, Wished
-from nova_mcp.tasks.learn_rules import Floors, Progress, learn_progress
-from nova_mcp.tasks.tables import learn_count
-from nova_mcp.urls import normalize_url, route_key
+from nova_mcp.core.urls import normalize_url, route_key
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
+from nova_mcp.evidence.recorder import describe_server
+from nova_mcp.evidence.store import end_server, register_server
+from nova_mcp.memory.claims import store
+from nova_mcp.memory.claims.rules import Claim, hash_token
+from nova_mcp.memory.claims.store import Closing, Taking
+from nova_mcp.memory.journal.model import Coverage, FinalizeOrder
+from nova_mcp.memory.tasks.instructions import learn_store
+from nova_mcp.memory.tasks.instructions.learn_mode import LearnMode, Wished
+from nova_mcp.memory.tasks.instructions.learn_rules import Floors, Progress, learn_progress
+from nova_mcp.memory.tasks.tables import learn_count
 
 ADA, BOB = Caller("local", "ada", ServerId("s")), Caller("local", "bob", ServerId("s"))
 FLOORS = Floors(2, 1)
@@ -43,7 +43,7 @@ def learn(db):
 
 def claimed(db, task_id="claim_1", caller=ADA, target="tab_1"):
     claim = Claim(task_id, target, "A", caller.owner, hash_token("t"), 1, 60_000)
-    db.write_sync(claim_store.claim_taken, Taking(claim, "server"), 1)
+    db.write_sync(store.claim_taken, Taking(claim, "server"), 1)
     return claim
 
 
@@ -129,7 +129,7 @@ async def test_asking_again_goes_on_counting(db, learn):
 async def test_a_claim_that_is_over_learns_no_more(db, learn):
     claim = claimed(db)
     await activate(learn)
-    db.write_sync(claim_store.claims_expired, [claim], learn)
+    db.write_sync(store.claims_expired, [claim], learn)
     assert await activate(learn) == "claim_required"
 
 
@@ -205,7 +205,7 @@ async def test_coverage_is_told_until_the_visit_ends(db, learn):
     assert db.read_sync(learn.coverage, "claim_1") == Coverage(
         {"visitedSurfaces": 2, "meaningfulInteractions": 1}, {"visitedSurfaces": 1, "meaningfulInteractions": 1}
     )
-    db.write_sync(claim_store.claims_expired, [claim], learn)
+    db.write_sync(store.claims_expired, [claim], learn)
     assert db.read_sync(learn.coverage, "claim_1") is None
     counted(db, learn, look("/b"))
     visit = db.read_sync(learn_store.find, "claim_1")
@@ -217,14 +217,14 @@ async def test_ends_that_nobody_asked_for_leave_it_incomplete(db, learn, end):
     claim = claimed(db)
     await activate(learn)
     if end == "expired":
-        db.write_sync(claim_store.claims_expired, [claim], learn)
+        db.write_sync(store.claims_expired, [claim], learn)
     elif end == "reclaimed":
         taker = Claim("claim_2", "tab_1", "A", BOB.owner, hash_token("u"), 5, 60_000)
-        db.write_sync(claim_store.claim_taken, Taking(taker, "server", "needed", (claim,)), 5, learn)
+        db.write_sync(store.claim_taken, Taking(taker, "server", "needed", (claim,)), 5, learn)
     else:
         db.write_sync(register_server, describe_server(ServerId("server"), 1, "test"))
         db.write_sync(end_server, ServerId("server"), 2, "gone")
-        assert db.write_sync(claim_store.claims_of_ended_servers, 5, learn) == 1
+        assert db.write_sync(store.claims_of_ended_servers, 5, learn) == 1
     visit = db.read_sync(learn_store.find, "claim_1")
     assert (visit.outcome, visit.ended) == ("incomplete", True)
 

@@ -8,14 +8,14 @@ import psutil
 import pytest
 from sqlalchemy import text
 
-from nova_mcp.clock import Ports, SystemClock, SystemIds
-from nova_mcp.observation import store
-from nova_mcp.observation.auditor import Head, verify
-from nova_mcp.observation.model import CallOutcome, PageState
-from nova_mcp.observation.pruner import PruneRequest, erase_bodies, prune
-from nova_mcp.observation.reader import EventFilter, events, recent
-from nova_mcp.observation.recorder import Recorder, describe_server, process_alive
-from nova_mcp.observation.rules import DAY_MS, Holds, genesis_hash
+from nova_mcp.core.clock import Ports, SystemClock, SystemIds
+from nova_mcp.evidence import store
+from nova_mcp.evidence.audit import Head, verify
+from nova_mcp.evidence.model import CallOutcome, PageState
+from nova_mcp.evidence.pruner import PruneRequest, erase_bodies, prune
+from nova_mcp.evidence.reader import EventFilter, events, recent
+from nova_mcp.evidence.recorder import Recorder, describe_server, process_alive
+from nova_mcp.evidence.rules import DAY_MS, Holds, genesis_hash
 
 DAY = DAY_MS
 

@@ -5,12 +5,12 @@ from itertools import count
 import pytest
 from sqlalchemy import insert, select, update
 
-from nova_mcp.clock import SystemClock, SystemIds
-from nova_mcp.notes import operator_store
-from nova_mcp.notes.keeper import NoteKeeper
-from nova_mcp.notes.operator_store import Draft, Refused, Stale, matched, page, remove, store, united, visible_to
-from nova_mcp.notes.rules import DAY_MS, IDLE_MS
-from nova_mcp.notes.tables import operator_note
+from nova_mcp.core.clock import SystemClock, SystemIds
+from nova_mcp.memory.notes import operator_store
+from nova_mcp.memory.notes.operator_store import Draft, Refused, Stale, matched, page, remove, store, united, visible_to
+from nova_mcp.memory.notes.rules import DAY_MS, IDLE_MS
+from nova_mcp.memory.notes.service import NoteKeeper
+from nova_mcp.memory.notes.tables import operator_note
 from nova_mcp.settings import NoteSettings
 
 NOW = 1_800_000_000_000

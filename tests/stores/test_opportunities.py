@@ -6,16 +6,16 @@ from threading import Barrier
 
 import pytest
 
-from nova_mcp.browser.elements import normalize_selector
-from nova_mcp.connections import AgentConnections
-from nova_mcp.knowledge import store as knowledge_store
-from nova_mcp.knowledge.model import Action, Content, Fingerprint, Playbook, ScopeName, Signal
-from nova_mcp.knowledge.store import Birth
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, Link, ServerId
-from nova_mcp.promotion import semantic_store
-from nova_mcp.promotion.model import DAY_MS
-from nova_mcp.promotion.prompter import Prompter, written_of
-from nova_mcp.promotion.semantic import AlreadyResolved, Moment, Resolution
+from nova_mcp.browser.perceive.elements import normalize_selector
+from nova_mcp.core.connections import AgentConnections
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Link, ServerId
+from nova_mcp.memory.knowledge import store as knowledge_store
+from nova_mcp.memory.knowledge.model import Action, Content, Fingerprint, Playbook, ScopeName, Signal
+from nova_mcp.memory.knowledge.store import Birth
+from nova_mcp.memory.promotion.model import DAY_MS
+from nova_mcp.memory.promotion.prompts import store
+from nova_mcp.memory.promotion.prompts.prompter import Prompter, written_of
+from nova_mcp.memory.promotion.prompts.rules import AlreadyResolved, Moment, Resolution
 from promotion_kit import added, phenomenon
 
 NOW = 100 * DAY_MS
@@ -90,9 +90,9 @@ def test_nothing_is_read_where_nothing_is_open(db, prompter):
 
 def test_principals_are_asked_each_for_themselves(db, prompter):
     mine = told(db, prompter.asking("me", ORIGIN, [BANNER])).prompt.opportunity
-    assert db.read_sync(semantic_store.has_open, "me", "shop.test")
-    assert not db.read_sync(semantic_store.has_open, "you", "shop.test")
-    assert not db.read_sync(semantic_store.has_open, "me", "other.test")
+    assert db.read_sync(store.has_open, "me", "shop.test")
+    assert not db.read_sync(store.has_open, "you", "shop.test")
+    assert not db.read_sync(store.has_open, "me", "other.test")
     answering, outcome = answered(db, prompter, mine.opportunity_id, principal="you")
     assert answering.result is None
     assert (outcome.kind, outcome.error_code, outcome.reason_code) == ("failed", -32004, "learn.opportunity_not_found")
@@ -171,5 +171,5 @@ def test_calls_that_race_with_an_answer_do_not_open_it_again(db, prompter):
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
-    kept = db.read_sync(semantic_store.find, "me", one.opportunity_id, lock=False)
+    kept = db.read_sync(store.find, "me", one.opportunity_id, lock=False)
     assert kept.state == "dismissed"

@@ -10,12 +10,12 @@ import anyio.lowlevel
 import pytest
 from bench.postgres import private_cluster
 
-from nova_mcp.clock import Ports, SystemClock, SystemIds
-from nova_mcp.observation import store
-from nova_mcp.observation.auditor import verify
-from nova_mcp.observation.model import CallOutcome
-from nova_mcp.observation.reader import EventFilter, events
-from nova_mcp.observation.recorder import Recorder
+from nova_mcp.core.clock import Ports, SystemClock, SystemIds
+from nova_mcp.evidence import store
+from nova_mcp.evidence.audit import verify
+from nova_mcp.evidence.model import CallOutcome
+from nova_mcp.evidence.reader import EventFilter, events
+from nova_mcp.evidence.recorder import Recorder
 from nova_mcp.storage.engine import Database, Tuning
 from nova_mcp.storage.errors import StoreUnavailable
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from sqlalchemy import insert, select, update
 
-from nova_mcp.clock import Ports, SystemIds
-from nova_mcp.journal.finalize_store import outbox_job
-from nova_mcp.journal.outbox_store import (
+from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.memory.journal.finalize_store import outbox_job
+from nova_mcp.memory.journal.outbox_store import (
     LAST_PAUSE_MS,
     LEASE_MS,
     TRIES,
@@ -18,8 +18,8 @@ from nova_mcp.journal.outbox_store import (
     still_held,
     take,
 )
-from nova_mcp.journal.statistics_tables import learning_proposal, statistic_total
-from nova_mcp.journal.worker import HANDLERS, OutboxWorker
+from nova_mcp.memory.journal.outbox_worker import HANDLERS, OutboxWorker
+from nova_mcp.memory.journal.statistics.tables import learning_proposal, statistic_total
 
 NOW = 1_790_000_000_000
 NOOP = ("finalize.noop",)

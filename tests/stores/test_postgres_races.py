@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import create_engine, text
 
-from nova_mcp.notes import memory_store, operator_store
-from nova_mcp.observation import store
+from nova_mcp.evidence import store
+from nova_mcp.memory.notes import memory_store, operator_store
 from nova_mcp.storage import schema
 from nova_mcp.storage.engine import Database
 

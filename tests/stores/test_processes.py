@@ -2,8 +2,8 @@
 
 import pytest
 
-from nova_mcp.observation import store
-from nova_mcp.observation.auditor import verify
+from nova_mcp.evidence import store
+from nova_mcp.evidence.audit import verify
 from nova_mcp.storage.schema import HEAD
 
 

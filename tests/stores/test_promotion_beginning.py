@@ -8,16 +8,16 @@ import pytest
 from alembic import command
 from sqlalchemy import Integer, create_engine, insert
 
-from nova_mcp.journal.store import observation
-from nova_mcp.knowledge.model import ScopeName
-from nova_mcp.knowledge.store import Birth
-from nova_mcp.observation.model import Signals
-from nova_mcp.promotion import forgetting, promoter, steps_store
-from nova_mcp.promotion.counting import counts_for
-from nova_mcp.promotion.model import DAY_MS, HOUR_MS
-from nova_mcp.promotion.promoter import Wish
-from nova_mcp.promotion.replaying import replay_levels
-from nova_mcp.promotion.standing import entry_of
+from nova_mcp.evidence.model import Signals
+from nova_mcp.memory.journal.store import observation
+from nova_mcp.memory.knowledge.model import ScopeName
+from nova_mcp.memory.knowledge.store import Birth
+from nova_mcp.memory.promotion import promoter, retention, steps_store
+from nova_mcp.memory.promotion.gates.counting import counts_for
+from nova_mcp.memory.promotion.gates.entries import entry_of
+from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS
+from nova_mcp.memory.promotion.promoter import Wish
+from nova_mcp.memory.promotion.replay import replay_levels
 from nova_mcp.storage.migrations.runner import config
 from promotion_kit import FAILED, HERE, NOW, SIGHTED, WORKED, Site, added, phenomenon
 
@@ -114,7 +114,7 @@ def test_folding_keeps_what_an_entry_began_with_as_long_as_a_gate_may_look_at_it
     for later in range(22, 60, 3):
         now = NOW + later * DAY_MS
         before = evidence(site, put, now)
-        site.db.write_sync(forgetting.forgetting(0), now)
+        site.db.write_sync(retention.forgetting(0), now)
         assert evidence(site, put, now) == before
         assert site.db.read_sync(replay_levels).differences == ()
 

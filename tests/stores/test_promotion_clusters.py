@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select, text
 
-from nova_mcp.journal import collector, throttling
-from nova_mcp.journal import store as journal
-from nova_mcp.journal.evidence import Observation
-from nova_mcp.knowledge import store as knowledge
-from nova_mcp.knowledge.model import (
+from nova_mcp.evidence import store
+from nova_mcp.evidence.model import CallOutcome, Checked, Signals, Touched
+from nova_mcp.memory.journal import collector, throttle
+from nova_mcp.memory.journal import store as journal
+from nova_mcp.memory.journal.evidence import Observation
+from nova_mcp.memory.knowledge import store as knowledge
+from nova_mcp.memory.knowledge.model import (
     Content,
     DayCount,
     FailureRun,
@@ -23,15 +25,13 @@ from nova_mcp.knowledge.model import (
     StableId,
     Standing,
 )
-from nova_mcp.knowledge.store import Birth
-from nova_mcp.observation import store
-from nova_mcp.observation.model import CallOutcome, Checked, Signals, Touched
-from nova_mcp.promotion import cluster_store
-from nova_mcp.promotion.clusters import cluster_of, with_observation
-from nova_mcp.promotion.generator import suggestions
-from nova_mcp.promotion.model import DAY_MS, ClusterDay, ClusterKey
-from nova_mcp.promotion.scoring import from_cluster, ranked
-from nova_mcp.promotion.tables import learning_cluster, learning_cluster_day
+from nova_mcp.memory.knowledge.store import Birth
+from nova_mcp.memory.promotion.drafts import cluster_store
+from nova_mcp.memory.promotion.drafts.clusters import cluster_of, with_observation
+from nova_mcp.memory.promotion.drafts.generator import suggestions
+from nova_mcp.memory.promotion.drafts.scoring import from_cluster, ranked
+from nova_mcp.memory.promotion.model import DAY_MS, ClusterDay, ClusterKey
+from nova_mcp.memory.promotion.tables import learning_cluster, learning_cluster_day
 
 T0 = 20_000 * DAY_MS
 MINUTE = 60_000
@@ -125,7 +125,7 @@ def test_a_proof_that_took_the_place_of_a_sighting_is_counted_once(desk):
     desk.call(T0, **SIGHTED)
     desk.call(T0 + 5_000)
     assert desk.cluster() is None
-    desk.call(T0 + throttling.WINDOW_MS + 5_000)
+    desk.call(T0 + throttle.WINDOW_MS + 5_000)
     found = desk.cluster()
     assert (found.support, found.successes) == (2, 2)
 

@@ -7,16 +7,17 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from nova_mcp.journal.statistics_tables import statistic_hour
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import Action, Playbook, ScopeName
-from nova_mcp.knowledge.store import Birth
-from nova_mcp.observation.model import CallOutcome, Checked, Signals
-from nova_mcp.promotion import counting, event_store, promoter, steps_store
-from nova_mcp.promotion.counting import counts_for
-from nova_mcp.promotion.model import DAY_MS, HOUR_MS
-from nova_mcp.promotion.promoter import Wish
-from nova_mcp.promotion.standing import entry_of
+from nova_mcp.evidence.model import CallOutcome, Checked, Signals
+from nova_mcp.memory.journal.statistics.tables import statistic_hour
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import Action, Playbook, ScopeName
+from nova_mcp.memory.knowledge.store import Birth
+from nova_mcp.memory.promotion import event_store, promoter, steps_store
+from nova_mcp.memory.promotion.gates import counting
+from nova_mcp.memory.promotion.gates.counting import counts_for
+from nova_mcp.memory.promotion.gates.entries import entry_of
+from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS
+from nova_mcp.memory.promotion.promoter import Wish
 from promotion_kit import FAILED, HERE, NOW, SIGHTED, WORKED, Site, added, hint, phenomenon, replayed
 
 

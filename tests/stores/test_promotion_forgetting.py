@@ -8,18 +8,18 @@ from threading import Barrier
 import pytest
 from sqlalchemy import func, insert, select, update
 
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.store import Birth
-from nova_mcp.knowledge.tables import knowledge_entry
-from nova_mcp.promotion import event_store, forgetting, promoter, steps_store
-from nova_mcp.promotion.collector import witnessed
-from nova_mcp.promotion.folding import Snapshot
-from nova_mcp.promotion.gates import TRANSITIONS
-from nova_mcp.promotion.model import DAY_MS, HOUR_MS, RULES_VERSION, LearningEvent
-from nova_mcp.promotion.promoter import Wish
-from nova_mcp.promotion.replaying import replay_levels
-from nova_mcp.promotion.standing import entry_of
-from nova_mcp.promotion.tables import learning_event, learning_step, revalidation_check, telemetry_backing
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.store import Birth
+from nova_mcp.memory.knowledge.tables import knowledge_entry
+from nova_mcp.memory.promotion import event_store, promoter, retention, steps_store
+from nova_mcp.memory.promotion.collector import witnessed
+from nova_mcp.memory.promotion.gates.entries import entry_of
+from nova_mcp.memory.promotion.gates.folding import Snapshot
+from nova_mcp.memory.promotion.gates.gates import TRANSITIONS
+from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS, RULES_VERSION, LearningEvent
+from nova_mcp.memory.promotion.promoter import Wish
+from nova_mcp.memory.promotion.replay import replay_levels
+from nova_mcp.memory.promotion.tables import learning_event, learning_step, revalidation_check, telemetry_backing
 from promotion_kit import HERE, NOW, added, checked, drift, failure, hint, phenomenon, seen, success
 
 GOOD = (success, success, success, seen)
@@ -57,7 +57,7 @@ def lived(db, shelved, days=200, seed=1):
 
 def forget(db, now_ms, days=90):
     gone = 0
-    while step := db.write_sync(forgetting.forgetting(days), now_ms):
+    while step := db.write_sync(retention.forgetting(days), now_ms):
         gone += step
     return gone
 
@@ -68,13 +68,13 @@ def test_no_level_is_lost_with_the_steps_that_led_to_it(db, seed):
     end = lived(db, put, seed=seed)
     before = db.read_sync(store.find, HERE, "banner")
     marks = db.read_sync(steps_store.marks, put.entry_id, end)
-    due = db.read_sync(forgetting.due_to_go, end, 90)
+    due = db.read_sync(retention.due_to_go, end, 90)
     steps = rows(db, learning_step)
     assert moves(db) == set(TRANSITIONS)
     assert db.read_sync(replay_levels).differences == ()
     assert 0 < due == forget(db, end)
     assert 0 < rows(db, learning_step) < steps
-    assert db.read_sync(forgetting.due_to_go, end, 90) == 0
+    assert db.read_sync(retention.due_to_go, end, 90) == 0
     assert db.read_sync(store.find, HERE, "banner") == before
     assert db.read_sync(steps_store.marks, put.entry_id, end) == marks
     told = db.read_sync(replay_levels)
@@ -137,7 +137,7 @@ def test_old_decisions_and_what_was_spent_go(db):
             conn.execute(insert(telemetry_backing).values(call_id=f"c{age}", report_call_id="r", at_ms=at))
 
     db.write_sync(write)
-    assert db.read_sync(forgetting.due_to_go, NOW, 90) == 3
+    assert db.read_sync(retention.due_to_go, NOW, 90) == 3
     assert forget(db, NOW) == 3
     assert [rows(db, table) for table in (learning_event, revalidation_check, telemetry_backing)] == [1, 1, 1]
 
@@ -154,7 +154,7 @@ def test_servers_that_forget_together_fold_each_step_once(store_url, open_db):
 
     with ThreadPoolExecutor(len(stores)) as threads:
         list(threads.map(race, stores))
-    assert stores[0].read_sync(forgetting.due_to_go, end, 31) == 0
+    assert stores[0].read_sync(retention.due_to_go, end, 31) == 0
     assert stores[0].read_sync(replay_levels).differences == ()
 
 
@@ -195,7 +195,7 @@ def test_an_entry_without_a_beginning_is_found(db):
 
 
 def test_more_entries_than_one_page_are_all_looked_at(db, monkeypatch):
-    monkeypatch.setattr("nova_mcp.promotion.replaying.PAGE", 2)
+    monkeypatch.setattr("nova_mcp.memory.promotion.replay.PAGE", 2)
     for number in range(5):
         added(db, phenomenon(f"e{number}", selector=f"#e{number}"))
     assert db.read_sync(replay_levels).entries == 5

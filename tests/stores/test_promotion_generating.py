@@ -7,15 +7,17 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from nova_mcp.journal import collector, keeper
-from nova_mcp.journal.candidate_store import candidate
-from nova_mcp.journal.finalize_store import gathered
-from nova_mcp.journal.model import WorkContext
-from nova_mcp.journal.outbox_store import Job
-from nova_mcp.journal.rules import promotable_ids
-from nova_mcp.journal.statistics_tables import learning_proposal
-from nova_mcp.knowledge import store as knowledge
-from nova_mcp.knowledge.model import (
+from nova_mcp.evidence import store
+from nova_mcp.evidence.model import CallOutcome, PageState, Signals, Touched
+from nova_mcp.memory.journal import collector, service
+from nova_mcp.memory.journal.candidate_store import candidate
+from nova_mcp.memory.journal.finalize_store import gathered
+from nova_mcp.memory.journal.model import WorkContext
+from nova_mcp.memory.journal.outbox_store import Job
+from nova_mcp.memory.journal.rules import promotable_ids
+from nova_mcp.memory.journal.statistics.tables import learning_proposal
+from nova_mcp.memory.knowledge import store as knowledge
+from nova_mcp.memory.knowledge.model import (
     Action,
     Content,
     DomainHint,
@@ -26,20 +28,20 @@ from nova_mcp.knowledge.model import (
     Signal,
     StableId,
 )
-from nova_mcp.knowledge.page_check import PageCheck
-from nova_mcp.knowledge.refusing import LiveLook
-from nova_mcp.knowledge.store import Birth
-from nova_mcp.observation import store
-from nova_mcp.observation.model import CallOutcome, PageState, Signals, Touched
-from nova_mcp.promotion import event_store, semantic_store, track_store
-from nova_mcp.promotion.collector import HOOKS
-from nova_mcp.promotion.drafting import Looks
-from nova_mcp.promotion.generator import Generation, planned
-from nova_mcp.promotion.model import DAY_MS
-from nova_mcp.promotion.semantic import SemanticOpportunity
-from nova_mcp.promotion.tables import learning_track
-from nova_mcp.promotion.taking_up import take_up
-from nova_mcp.promotion.trace_store import route_pattern
+from nova_mcp.memory.knowledge.store import Birth
+from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
+from nova_mcp.memory.knowledge.writes.page_check import PageCheck
+from nova_mcp.memory.promotion import event_store
+from nova_mcp.memory.promotion.collector import HOOKS
+from nova_mcp.memory.promotion.drafts import track_store
+from nova_mcp.memory.promotion.drafts.draft_store import Looks
+from nova_mcp.memory.promotion.drafts.generator import Generation, planned
+from nova_mcp.memory.promotion.drafts.jobs import take_up
+from nova_mcp.memory.promotion.drafts.trace_store import route_pattern
+from nova_mcp.memory.promotion.model import DAY_MS
+from nova_mcp.memory.promotion.prompts import store as semantic_store
+from nova_mcp.memory.promotion.prompts.rules import SemanticOpportunity
+from nova_mcp.memory.promotion.tables import learning_track
 
 T0 = 20_000 * DAY_MS
 HOUR = 3_600_000
@@ -243,8 +245,8 @@ def released(desk, status="verified"):
     context = WorkContext("claim_1", "tab_s1", "A", "local", "agent", T0)
     for number in range(2):
         desk.call(T0 + number * HOUR, "#cart", after=ELSEWHERE, task_id="claim_1")
-    claimed = keeper.Claimed("desk", "The cart opens here.", status, 0.9, "shop.test")
-    kept = desk.db.write_sync(keeper.add_candidate, context, claimed, T0 + HOUR + 1_000)
+    claimed = service.Claimed("desk", "The cart opens here.", status, 0.9, "shop.test")
+    kept = desk.db.write_sync(service.add_candidate, context, claimed, T0 + HOUR + 1_000)
     desk.call(T0 + 2 * HOUR, "#cart", after=ELSEWHERE, task_id="claim_1")
     ids = promotable_ids(desk.db.read_sync(gathered, "claim_1"))
     payload = {"taskId": "claim_1", "targetId": "tab_s1", "candidateIds": list(ids)}

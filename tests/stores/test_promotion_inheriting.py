@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.store import Birth
-from nova_mcp.promotion import promoter
-from nova_mcp.promotion.model import DAY_MS, HOUR_MS
-from nova_mcp.promotion.promoter import Wish
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.store import Birth
+from nova_mcp.memory.promotion import promoter
+from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS
+from nova_mcp.memory.promotion.promoter import Wish
 from promotion_kit import FAILED, HERE, NOW, Site, added, hint, phenomenon
 
 YESTERDAY = NOW - DAY_MS

@@ -7,15 +7,15 @@ from threading import Barrier
 import pytest
 from sqlalchemy import text
 
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import Action, ElementPrint, FailureRun, Playbook, ScopeName, Standing
-from nova_mcp.knowledge.store import Birth
-from nova_mcp.promotion import event_store, promoter, steps_store
-from nova_mcp.promotion.collector import witnessed
-from nova_mcp.promotion.keeper import Explained, PromotionKeeper, Unknown
-from nova_mcp.promotion.model import DAY_MS, HOUR_MS, Lower
-from nova_mcp.promotion.promoter import Wish
-from nova_mcp.promotion.standing import entry_of
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import Action, ElementPrint, FailureRun, Playbook, ScopeName, Standing
+from nova_mcp.memory.knowledge.store import Birth
+from nova_mcp.memory.promotion import event_store, promoter, steps_store
+from nova_mcp.memory.promotion.collector import witnessed
+from nova_mcp.memory.promotion.gates.entries import entry_of
+from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS, Lower
+from nova_mcp.memory.promotion.promoter import Wish
+from nova_mcp.memory.promotion.service import Explained, PromotionKeeper, Unknown
 from promotion_kit import HERE, NOW, added, failure, hint, phenomenon, replayed, success
 
 
@@ -306,7 +306,7 @@ async def test_a_site_is_reviewed_at_most_every_half_hour(db, keeper, clock):
 
 
 def test_of_servers_that_review_together_one_does(store_url, open_db):
-    from nova_mcp.promotion.keeper import reviewed
+    from nova_mcp.memory.promotion.service import reviewed
 
     stores = [open_db(store_url) for _ in range(3)]
     proven(stores[0], added(stores[0], phenomenon(level=0)))

@@ -8,22 +8,22 @@ from threading import Barrier
 
 import pytest
 
-from nova_mcp.journal.counters import shard_of
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import Action, ElementPrint, Fingerprint, Playbook, Signal, StableId
-from nova_mcp.knowledge.page_check import PageCheck
-from nova_mcp.knowledge.refusing import LiveLook
-from nova_mcp.knowledge.writer import Writer
-from nova_mcp.knowledge.writing import Patch, Upsert
-from nova_mcp.observation.model import CallOutcome, Checked, Signals
-from nova_mcp.observation.store import hold_chain
-from nova_mcp.promotion import event_store, forgetting, promoter, steps_store
-from nova_mcp.promotion.counting import counts_for
-from nova_mcp.promotion.keeper import reviewed
-from nova_mcp.promotion.model import DAY_MS, HOUR_MS
-from nova_mcp.promotion.promoter import Wish
-from nova_mcp.promotion.replaying import replay_levels
-from nova_mcp.promotion.standing import entry_of
+from nova_mcp.evidence.model import CallOutcome, Checked, Signals
+from nova_mcp.evidence.store import hold_chain
+from nova_mcp.memory.journal.statistics.counters import shard_of
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import Action, ElementPrint, Fingerprint, Playbook, Signal, StableId
+from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
+from nova_mcp.memory.knowledge.writes.page_check import PageCheck
+from nova_mcp.memory.knowledge.writes.rules import Patch, Upsert
+from nova_mcp.memory.knowledge.writes.store import Writer
+from nova_mcp.memory.promotion import event_store, promoter, retention, steps_store
+from nova_mcp.memory.promotion.gates.counting import counts_for
+from nova_mcp.memory.promotion.gates.entries import entry_of
+from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS
+from nova_mcp.memory.promotion.promoter import Wish
+from nova_mcp.memory.promotion.replay import replay_levels
+from nova_mcp.memory.promotion.service import reviewed
 from promotion_kit import FAILED, HERE, NOW, SIGHTED, WORKED, Site, added, phenomenon
 
 WRITER = Writer(steps_store)
@@ -80,7 +80,7 @@ class Life:
         WRITER.deprecate(self.conn, HERE, "bar", "it is gone", self.now)
 
     def forget(self):
-        while forgetting.forgetting(0)(self.conn, self.now):
+        while retention.forgetting(0)(self.conn, self.now):
             pass
 
     def found(self):

@@ -4,21 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.knowledge import store
-from nova_mcp.knowledge.model import DayCount, Health
-from nova_mcp.promotion import event_store, steps_store
-from nova_mcp.promotion.counting import LONGEST_LOOKBACK_MS, MARKS_KEPT
-from nova_mcp.promotion.folding import (
-    Confirmed,
-    Disproved,
-    Observed,
-    Retired,
-    Reviewed,
-    Revised,
-    Snapshot,
-)
-from nova_mcp.promotion.model import DAY_MS, EvidenceCounts, Gate, LearningEvent
-from nova_mcp.promotion.standing import entry_of
+from nova_mcp.memory.knowledge import store
+from nova_mcp.memory.knowledge.model import DayCount, Health
+from nova_mcp.memory.promotion import event_store, steps_store
+from nova_mcp.memory.promotion.gates.counting import LONGEST_LOOKBACK_MS, MARKS_KEPT
+from nova_mcp.memory.promotion.gates.entries import entry_of
+from nova_mcp.memory.promotion.gates.folding import Confirmed, Disproved, Observed, Retired, Reviewed, Revised, Snapshot
+from nova_mcp.memory.promotion.model import DAY_MS, EvidenceCounts, Gate, LearningEvent
 from promotion_kit import HERE, NOW, added, drift, failure, hint, phenomenon, replayed, seen, success
 
 EVERY_KIND = (

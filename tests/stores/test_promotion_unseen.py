@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from nova_mcp.knowledge.model import Action, Playbook
-from nova_mcp.knowledge.routes import route_of
-from nova_mcp.promotion.sightings import Unseen, unseen_at
+from nova_mcp.memory.knowledge.matching.routes import route_of
+from nova_mcp.memory.knowledge.model import Action, Playbook
+from nova_mcp.memory.promotion.sightings import Unseen, unseen_at
 from promotion_kit import HERE, NOW, added, hint, phenomenon
 
 DESK = route_of("https://shop.test/desk")

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sqlalchemy import func, select
 
-from nova_mcp.knowledge.drift import HOUR_MS, IN_ALL, PER_SCOPE, PER_TARGET
-from nova_mcp.promotion.check_store import spend
-from nova_mcp.promotion.tables import revalidation_check
+from nova_mcp.memory.knowledge.drift import HOUR_MS, IN_ALL, PER_SCOPE, PER_TARGET
+from nova_mcp.memory.promotion.check_store import spend
+from nova_mcp.memory.promotion.tables import revalidation_check
 
 NOW = 1_800_000_000_000
 HERE = "shop.example"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nova_mcp.observation import store
-from nova_mcp.observation.auditor import verify
-from nova_mcp.observation.pruner import erase_bodies
+from nova_mcp.evidence import store
+from nova_mcp.evidence.audit import verify
+from nova_mcp.evidence.pruner import erase_bodies
 from nova_mcp.storage import engine, recovery, schema
 from nova_mcp.storage.engine import Database, Tuning
 from nova_mcp.storage.errors import StoreUnavailable

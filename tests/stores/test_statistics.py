@@ -8,13 +8,29 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, func, insert, select, text, update
 
-from nova_mcp.browser.claim_retention import claim_holds
-from nova_mcp.browser.claim_store import claim_journal
-from nova_mcp.journal import counting as names
-from nova_mcp.journal.candidate_store import candidate
-from nova_mcp.journal.collector import derive
-from nova_mcp.journal.counters import KEPT_HOURS, LABELS_PER_HOUR, Counters, bump, forget_hours, shard_of
-from nova_mcp.journal.counting import (
+from nova_mcp.evidence import store
+from nova_mcp.evidence.model import CallOutcome, PageState, Touched
+from nova_mcp.evidence.rules import DAY_MS
+from nova_mcp.evidence.tails import LINKS, tail_broken
+from nova_mcp.memory.claims.retention import claim_holds
+from nova_mcp.memory.claims.store import claim_journal
+from nova_mcp.memory.journal.candidate_store import candidate
+from nova_mcp.memory.journal.collector import derive
+from nova_mcp.memory.journal.finalize_store import finalize_decision, outbox_job, summary_of, write_conclusion
+from nova_mcp.memory.journal.model import Decision, FinalizeOrder, WorkContext
+from nova_mcp.memory.journal.retention import STEP, JournalRetention, forget, forgettable
+from nova_mcp.memory.journal.rules import conclude
+from nova_mcp.memory.journal.service import Claimed, add_candidate
+from nova_mcp.memory.journal.statistics import counting as names
+from nova_mcp.memory.journal.statistics.counters import (
+    KEPT_HOURS,
+    LABELS_PER_HOUR,
+    Counters,
+    bump,
+    forget_hours,
+    shard_of,
+)
+from nova_mcp.memory.journal.statistics.counting import (
     HOUR_MS,
     OTHER,
     CandidateStand,
@@ -25,24 +41,10 @@ from nova_mcp.journal.counting import (
     of_decision,
     of_observations,
 )
-from nova_mcp.journal.finalize_store import finalize_decision, outbox_job, summary_of, write_conclusion
-from nova_mcp.journal.forgetting import STEP, JournalRetention, forget, forgettable
-from nova_mcp.journal.keeper import Claimed, add_candidate
-from nova_mcp.journal.model import Decision, FinalizeOrder, WorkContext
-from nova_mcp.journal.report import StatisticsQuery
-from nova_mcp.journal.rules import conclude
-from nova_mcp.journal.statistics import read
-from nova_mcp.journal.statistics_tables import (
-    SHARDS,
-    statistic_hour,
-    statistic_latency,
-    statistic_total,
-)
-from nova_mcp.journal.store import activity_session, observation, observation_throttle, tool_event
-from nova_mcp.observation import store
-from nova_mcp.observation.model import CallOutcome, PageState, Touched
-from nova_mcp.observation.rules import DAY_MS
-from nova_mcp.observation.tails import LINKS, tail_broken
+from nova_mcp.memory.journal.statistics.reader import read
+from nova_mcp.memory.journal.statistics.report import StatisticsQuery
+from nova_mcp.memory.journal.statistics.tables import SHARDS, statistic_hour, statistic_latency, statistic_total
+from nova_mcp.memory.journal.store import activity_session, observation, observation_throttle, tool_event
 from nova_mcp.retention import chores, holds
 from nova_mcp.settings import RetentionSettings
 

@@ -7,9 +7,9 @@ import anyio
 import pytest
 from sqlalchemy import Connection, event, text
 
-from nova_mcp.observation.auditor import verify
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, ServerId
-from nova_mcp.observation.store import ServerInfo, append_call, heads, register_server
+from nova_mcp.evidence.audit import verify
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, ServerId
+from nova_mcp.evidence.store import ServerInfo, append_call, heads, register_server
 from nova_mcp.storage.engine import Database, Tuning
 from nova_mcp.storage.errors import StoreUnavailable
 

@@ -4,27 +4,27 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nova_mcp.verification import switch_store
-from nova_mcp.verification.switch_store import Switch, SwitchName, UnknownSwitch, parse_switch
+from nova_mcp.verification import kill_switches
+from nova_mcp.verification.kill_switches import Switch, SwitchName, UnknownSwitch, parse_switch
 
 
 def put(db, name, note=""):
-    return db.write_sync(switch_store.set_switch, Switch(parse_switch(name), 1_000, "operator", note))
+    return db.write_sync(kill_switches.set_switch, Switch(parse_switch(name), 1_000, "operator", note))
 
 
 def test_nothing_is_stopped_until_somebody_says_so(db):
-    assert db.read_sync(switch_store.switches) == []
-    assert db.read_sync(switch_store.commit_kill, "shop.test") is None
+    assert db.read_sync(kill_switches.switches) == []
+    assert db.read_sync(kill_switches.commit_kill, "shop.test") is None
 
 
 def test_the_global_switch_stops_commits_everywhere_and_clearing_lets_them_go(db):
     assert put(db, "closed_loop.commit.kill.global", "odd things happen")
     for host in ("shop.test", "127.0.0.1", "", None):
-        assert db.read_sync(switch_store.commit_kill, host) == "global"
-    assert db.read_sync(switch_store.apply_kill, "shop.test") is None
-    assert db.write_sync(switch_store.clear_switch, SwitchName("closed_loop.commit"))
-    assert not db.write_sync(switch_store.clear_switch, SwitchName("closed_loop.commit"))
-    assert db.read_sync(switch_store.commit_kill, "shop.test") is None
+        assert db.read_sync(kill_switches.commit_kill, host) == "global"
+    assert db.read_sync(kill_switches.apply_kill, "shop.test") is None
+    assert db.write_sync(kill_switches.clear_switch, SwitchName("closed_loop.commit"))
+    assert not db.write_sync(kill_switches.clear_switch, SwitchName("closed_loop.commit"))
+    assert db.read_sync(kill_switches.commit_kill, "shop.test") is None
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def test_the_global_switch_stops_commits_everywhere_and_clearing_lets_them_go(db
 )
 def test_a_domain_switch_stops_its_host_and_those_below(db, scope, host, stopped):
     put(db, f"closed_loop.commit.kill.domain.{scope}")
-    assert db.read_sync(switch_store.commit_kill, host) == ("domain" if stopped else None)
-    assert db.read_sync(switch_store.apply_kill, host) is None
+    assert db.read_sync(kill_switches.commit_kill, host) == ("domain" if stopped else None)
+    assert db.read_sync(kill_switches.apply_kill, host) is None
 
 
 def test_the_families_are_stopped_apart(db):
     put(db, "apply.kill.domain.shop.test")
-    assert db.read_sync(switch_store.apply_kill, "shop.test") == "domain"
-    assert db.read_sync(switch_store.commit_kill, "shop.test") is None
+    assert db.read_sync(kill_switches.apply_kill, "shop.test") == "domain"
+    assert db.read_sync(kill_switches.commit_kill, "shop.test") is None
 
 
 def test_setting_twice_keeps_the_first_word_and_the_list_is_in_order(db):
@@ -62,7 +62,7 @@ def test_setting_twice_keeps_the_first_word_and_the_list_is_in_order(db):
     assert not put(db, "closed_loop.commit.kill.global", "second")
     put(db, "apply.kill.domain.b.test")
     put(db, "apply.kill.domain.a.test")
-    listed = db.read_sync(switch_store.switches)
+    listed = db.read_sync(kill_switches.switches)
     assert [str(one.name) for one in listed] == [
         "apply.kill.domain.a.test",
         "apply.kill.domain.b.test",
@@ -76,7 +76,7 @@ def test_of_four_operators_that_set_it_at_once_one_did(store_url, open_db):
     with ThreadPoolExecutor(4) as threads:
         done = list(threads.map(lambda base: put(base, "apply.kill.global"), bases))
     assert sum(done) == 1
-    assert len(bases[0].read_sync(switch_store.switches)) == 1
+    assert len(bases[0].read_sync(kill_switches.switches)) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from nova_mcp.observation import store
-from nova_mcp.observation.auditor import verify
-from nova_mcp.observation.model import CallOutcome, PageState
-from nova_mcp.observation.pruner import erase_bodies
+from nova_mcp.evidence import store
+from nova_mcp.evidence.audit import verify
+from nova_mcp.evidence.model import CallOutcome, PageState
+from nova_mcp.evidence.pruner import erase_bodies
 
 TABLES = [store.ledger_server, store.ledger_link, store.ledger_body, store.ledger_open_intent]
 # Facts about the process, not evidence: they decide who recovers whom and are in no hash.

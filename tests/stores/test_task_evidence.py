@@ -2,10 +2,10 @@
 
 import pytest
 
-from nova_mcp.tasks import evidence_store, site_urls, visit_store
-from nova_mcp.tasks.locators import Declared, path_hash
-from nova_mcp.tasks.visits import Visit
-from nova_mcp.urls import normalize_url, url_hash
+from nova_mcp.core.urls import normalize_url, url_hash
+from nova_mcp.memory.tasks.coverage import evidence_store, site_urls, visit_store
+from nova_mcp.memory.tasks.coverage.locators import Declared, path_hash
+from nova_mcp.memory.tasks.coverage.visits import Visit
 from task_evidence_kit import ADA, BOB, add_units, grade_of, join, open_run, unit
 
 PAGE = "https://shop.example/a?x=1"

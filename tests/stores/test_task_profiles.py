@@ -9,16 +9,12 @@ import pytest
 from alembic import command
 from sqlalchemy import Connection, Table, column, create_engine, func, insert, select, table
 
-from nova_mcp.clock import Ports
+from nova_mcp.core.clock import Ports
+from nova_mcp.core.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.errors import NovaError
-from nova_mcp.hosts import MULTI_TENANT_DOMAINS
-from nova_mcp.storage.engine import Database
-from nova_mcp.storage.migrations.runner import config
-from nova_mcp.tasks import profile_store as store
-from nova_mcp.tasks.content_codec import content_json
-from nova_mcp.tasks.deciding import Refused
-from nova_mcp.tasks.matching import match_profiles, query_of
-from nova_mcp.tasks.model import (
+from nova_mcp.memory.tasks.content_codec import content_json
+from nova_mcp.memory.tasks.deciding import Refused
+from nova_mcp.memory.tasks.model import (
     Check,
     CompletionCondition,
     EvidencePolicy,
@@ -26,10 +22,14 @@ from nova_mcp.tasks.model import (
     TaskContent,
     VerificationStep,
 )
-from nova_mcp.tasks.profile_keeper import ProfileKeeper, Upsert, Upserted
-from nova_mcp.tasks.profile_rules import Change, Profile, created_profile
-from nova_mcp.tasks.shortlist import LEAST_JUDGED, PROFILES_PER_TERM
-from nova_mcp.tasks.tables import task_instance, task_profile, task_profile_term, task_term
+from nova_mcp.memory.tasks.profiles import store
+from nova_mcp.memory.tasks.profiles.matching import match_profiles, query_of
+from nova_mcp.memory.tasks.profiles.rules import Change, Profile, created_profile
+from nova_mcp.memory.tasks.profiles.service import ProfileKeeper, Upsert, Upserted
+from nova_mcp.memory.tasks.profiles.shortlist import LEAST_JUDGED, PROFILES_PER_TERM
+from nova_mcp.memory.tasks.tables import task_instance, task_profile, task_profile_term, task_term
+from nova_mcp.storage.engine import Database
+from nova_mcp.storage.migrations.runner import config
 
 CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("require_observed"))
 CONTENT = TaskContent("spelling", "Spelling of the shop", "Find typing errors in product texts", CONDITION)

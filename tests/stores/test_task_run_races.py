@@ -5,15 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import text
 
-from nova_mcp.tasks import evidence_store
-from nova_mcp.tasks.answers import Progressed
-from nova_mcp.tasks.evidence_store import Findings
-from nova_mcp.tasks.locators import path_hash
-from nova_mcp.tasks.run_looking import Wanted, look
-from nova_mcp.tasks.run_store import run_of
-from nova_mcp.tasks.runs import Occasion, Runs
-from nova_mcp.tasks.visits import Visit
-from nova_mcp.urls import url_hash
+from nova_mcp.core.urls import url_hash
+from nova_mcp.memory.tasks.answers import Progressed
+from nova_mcp.memory.tasks.coverage import evidence_store
+from nova_mcp.memory.tasks.coverage.evidence_store import Findings
+from nova_mcp.memory.tasks.coverage.locators import path_hash
+from nova_mcp.memory.tasks.coverage.visits import Visit
+from nova_mcp.memory.tasks.runs.read import Wanted, look
+from nova_mcp.memory.tasks.runs.store import run_of
+from nova_mcp.memory.tasks.runs.transactions import Occasion, Runs
 from run_kit import ADA, NOW, Story, begin, items, moved_pages, pages
 
 pytestmark = pytest.mark.postgres

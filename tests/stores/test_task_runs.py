@@ -8,20 +8,27 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, func, select, update
 
-from nova_mcp.observation import store as ledger
-from nova_mcp.observation.pruner import PruneRequest, prune
-from nova_mcp.observation.rules import DAY_MS, RetentionPolicy
+from nova_mcp.evidence import store as ledger
+from nova_mcp.evidence.pruner import PruneRequest, prune
+from nova_mcp.evidence.rules import DAY_MS, RetentionPolicy
+from nova_mcp.memory.tasks.answers import Aborted, Completed, Progressed
+from nova_mcp.memory.tasks.coverage import evidence_store
+from nova_mcp.memory.tasks.deciding import Refused, Wrong
+from nova_mcp.memory.tasks.runs import retention
+from nova_mcp.memory.tasks.runs.create import Created, RunWish
+from nova_mcp.memory.tasks.runs.read import Wanted, look
+from nova_mcp.memory.tasks.runs.replay import rebuilt, stored_state
+from nova_mcp.memory.tasks.runs.rules import Report
+from nova_mcp.memory.tasks.runs.store import members, run_of
+from nova_mcp.memory.tasks.runs.transactions import NotDone, Occasion, Runs
+from nova_mcp.memory.tasks.tables import (
+    task_finding,
+    task_instance,
+    task_instance_event,
+    task_instance_member,
+    task_unit,
+)
 from nova_mcp.retention import holds
-from nova_mcp.tasks import evidence_store, run_retention
-from nova_mcp.tasks.answers import Aborted, Completed, Progressed
-from nova_mcp.tasks.deciding import Refused, Wrong
-from nova_mcp.tasks.run_creating import Created, RunWish
-from nova_mcp.tasks.run_looking import Wanted, look
-from nova_mcp.tasks.run_replay import rebuilt, stored_state
-from nova_mcp.tasks.run_rules import Report
-from nova_mcp.tasks.run_store import members, run_of
-from nova_mcp.tasks.runs import NotDone, Occasion, Runs
-from nova_mcp.tasks.tables import task_finding, task_instance, task_instance_event, task_instance_member, task_unit
 from run_kit import (
     ADA,
     BOB,
@@ -327,16 +334,16 @@ def test_a_run_that_is_idle_for_90_days_ends(db):
         story = Story(conn, begin(conn))
         story.tell(discovered=found("a"), checks=passed("c1"))
         due = NOW + 90 * DAY_MS
-        assert run_retention.expire(conn, due) == 0
-        assert run_retention.due_to_go(conn, due + 1) == 1
-        assert run_retention.expire(conn, due + 1) == 1
+        assert retention.expire(conn, due) == 0
+        assert retention.due_to_go(conn, due + 1) == 1
+        assert retention.expire(conn, due + 1) == 1
         run = story.now
         assert (run.state.status, run.state.ended_reason, run.state.rev) == ("aborted", "idle_expired", 2)
         assert run.ended_at_ms == due + 1
         assert rebuilt(conn, run) == stored_state(conn, run)
         view = look(conn, RUNS, Occasion(ADA, due + 2), run.instance_id, Wanted(event_limit=1))
         assert (view.reason_code, view.events[0].kind) == ("idle_expired", "expire")
-        assert run_retention.expire(conn, due + 2) == 0
+        assert retention.expire(conn, due + 2) == 0
         assert (
             conn.execute(
                 select(func.count())
@@ -356,14 +363,14 @@ def test_details_go_180_days_after_the_end_and_the_proof_stays(db):
         assert isinstance(story.complete(), Completed)
         before = look(conn, RUNS, Occasion(ADA, NOW), story.run.instance_id, Wanted())
         due = NOW + 180 * DAY_MS
-        assert run_retention.forget(conn, due) == 0
-        assert run_retention.forget(conn, due + 1) == 1
+        assert retention.forget(conn, due) == 0
+        assert retention.forget(conn, due + 1) == 1
         assert [rows(conn, table, story.run) for table in (task_unit, task_finding, task_instance_event)] == [0, 0, 0]
         after = look(conn, RUNS, Occasion(ADA, due + 2), story.run.instance_id, Wanted())
         assert after.proof == before.proof
         assert after.proof.tally.total == 2
         assert after.completion_allowed
-        assert run_retention.forgetting(conn, due + 2) == 0
+        assert retention.forgetting(conn, due + 2) == 0
 
     db.write_sync(work)
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals
-from nova_mcp.observation.sights import Sight
-from nova_mcp.observation.store import ServerInfo, append_call, register_server
-from nova_mcp.tasks.evidence_collector import EvidenceCollector
-from nova_mcp.tasks.executed import executed_steps
-from nova_mcp.tasks.locators import path_hash
-from nova_mcp.tasks.model import VerificationStep
-from nova_mcp.tasks.run_store import members
-from nova_mcp.urls import redact_query, url_hash
+from nova_mcp.core.urls import redact_query, url_hash
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals
+from nova_mcp.evidence.page_sights import Sight
+from nova_mcp.evidence.store import ServerInfo, append_call, register_server
+from nova_mcp.memory.tasks.coverage.evidence_collector import EvidenceCollector
+from nova_mcp.memory.tasks.coverage.locators import path_hash
+from nova_mcp.memory.tasks.model import VerificationStep
+from nova_mcp.memory.tasks.runs.executed_calls import executed_steps
+from nova_mcp.memory.tasks.runs.store import members
 from run_kit import ADA, BOB, NOW, begin, items
 
 FIRST, SECOND = "https://shop.example/list?page=1", "https://shop.example/list?page=2"

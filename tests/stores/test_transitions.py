@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.observation import store as ledger
-from nova_mcp.observation.model import Caller, ServerId
-from nova_mcp.observation.rules import DAY_MS
-from nova_mcp.verification import forgetting, goal_steps, goal_store, store
-from nova_mcp.verification.goal_model import NewGoal, PlannedStep
-from nova_mcp.verification.goal_steps import Taker
+from nova_mcp.evidence import store as ledger
+from nova_mcp.evidence.model import Caller, ServerId
+from nova_mcp.evidence.rules import DAY_MS
+from nova_mcp.verification import retention, store
+from nova_mcp.verification.goals import steps as goal_steps
+from nova_mcp.verification.goals import store as goal_store
+from nova_mcp.verification.goals.model import NewGoal, PlannedStep
+from nova_mcp.verification.goals.steps import Taker
 from nova_mcp.verification.model import Assertion, AssertionSet, Contract
 from nova_mcp.verification.receipts import Receipt, ReceiptRequest
 from nova_mcp.verification.transitions import NewTransition, Settlement
@@ -209,11 +211,11 @@ def test_old_transitions_go_and_open_ones_stay(db):
         db.write_sync(store.open_transition, new(name, identity=None))
         db.write_sync(store.settle, name, ended(at=at))
     db.write_sync(store.open_transition, new("t3"))
-    assert db.read_sync(forgetting.due_to_go, 9_000) == 1
-    assert db.write_sync(forgetting.prune_transitions, 9_000) == 1
+    assert db.read_sync(retention.due_to_go, 9_000) == 1
+    assert db.write_sync(retention.prune_transitions, 9_000) == 1
     left = [name for name in ("t1", "t2", "t3") if db.read_sync(store.find_transition, None, name)]
     assert left == ["t2", "t3"]
-    assert db.write_sync(forgetting.forgetting(1), 9_001 + DAY_MS) == 1
+    assert db.write_sync(retention.forgetting(1), 9_001 + DAY_MS) == 1
 
 
 def test_of_four_writers_that_commit_the_same_thing_at_once_one_sends(store_url, open_db):

@@ -6,23 +6,23 @@ import sys
 
 import anyio
 
-from nova_mcp.clock import Ports, SystemClock, SystemIds, system_ports
-from nova_mcp.facts import store as facts
-from nova_mcp.facts.model import Observation, Page, Scope
-from nova_mcp.journal import collector, keeper
-from nova_mcp.journal.counters import bump
-from nova_mcp.journal.counting import Tally
-from nova_mcp.journal.model import WorkContext
-from nova_mcp.journal.worker import OutboxWorker
-from nova_mcp.observation import store
-from nova_mcp.observation.erasure import Eraser
-from nova_mcp.observation.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
+from nova_mcp.core.clock import Ports, SystemClock, SystemIds, system_ports
+from nova_mcp.evidence import store
+from nova_mcp.evidence.erasure import Eraser
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, ServerId, Signals, Touched
+from nova_mcp.memory.facts import store as facts
+from nova_mcp.memory.facts.model import Observation, Page, Scope
+from nova_mcp.memory.journal import collector, service
+from nova_mcp.memory.journal.model import WorkContext
+from nova_mcp.memory.journal.outbox_worker import OutboxWorker
+from nova_mcp.memory.journal.statistics.counters import bump
+from nova_mcp.memory.journal.statistics.counting import Tally
+from nova_mcp.memory.tasks.runs.event_codec import payload_hash
+from nova_mcp.memory.tasks.runs.rules import FoundUnit, Report, UnitName
+from nova_mcp.memory.tasks.runs.transactions import Change, Occasion, Runs
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.storage.schema import current_revision
-from nova_mcp.tasks.event_codec import payload_hash
-from nova_mcp.tasks.run_rules import FoundUnit, Report, UnitName
-from nova_mcp.tasks.runs import Change, Occasion, Runs
 
 
 def server(server_id, **changes):
@@ -191,8 +191,8 @@ def learn(url, server_id, count, start_ms):
             record = page_call(server_id, ids.call_id(), int(start_ms) + number, **changes)
             db.write_sync(record_page_call, record)
             context = WorkContext(f"claim_{server_id}", f"tab_{server_id}", "A", "local", server_id, 0)
-            noted = keeper.Claimed("desk", "Codes are digits.", "unverified", 0.5, "shop.test")
-            kept = db.write_sync(keeper.add_candidate, context, noted, int(start_ms) + number)
+            noted = service.Claimed("desk", "Codes are digits.", "unverified", 0.5, "shop.test")
+            kept = db.write_sync(service.add_candidate, context, noted, int(start_ms) + number)
             say(f"{kept.candidate.candidate_id} {kept.created}")
 
 

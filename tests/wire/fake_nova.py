@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import anyio
 
+from nova_mcp.calls.model import Answer, CallRequest, ResourceContent, refused
 from nova_mcp.errors import Unavailable, UnknownTool
-from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent, refused
 from nova_mcp.server.backend import Backend, Health
 from nova_mcp.server.manifest import ListedTool, Manifest
 from nova_mcp.tools.spec import Image

@@ -16,10 +16,10 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from nova_mcp.observation.auditor import Finding, verify
-from nova_mcp.observation.model import CallRecord
-from nova_mcp.observation.reader import EventFilter, events
-from nova_mcp.server.auth import load_credentials
+from nova_mcp.evidence.audit import Finding, verify
+from nova_mcp.evidence.model import CallRecord
+from nova_mcp.evidence.reader import EventFilter, events
+from nova_mcp.server.http.bearer_tokens import load_credentials
 from nova_mcp.storage.engine import Database
 
 NOVA = str(Path(sys.executable).with_name("nova"))

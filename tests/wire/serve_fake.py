@@ -10,8 +10,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import anyio
 from fake_nova import build, fake_manifest
 
-from nova_mcp.server.http import serve_http
-from nova_mcp.server.stdio import serve_stdio
+from nova_mcp.server.http.serve import serve_http
+from nova_mcp.server.stdio.serve import serve_stdio
 from nova_mcp.settings import Settings
 
 

@@ -13,8 +13,8 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
-from nova_mcp.server import wire
-from nova_mcp.server.wire import Unanswered, Wire
+from nova_mcp.server.stdio import streams
+from nova_mcp.server.stdio.streams import Unanswered, Wire
 
 REQUESTS = 900
 
@@ -95,20 +95,20 @@ async def exchange(pipes: Any, server: Counting, ids: list[int], padding: int = 
 
 
 async def test_no_more_requests_are_read_than_may_wait_for_an_answer(pipes: Any) -> None:
-    server = Counting(wire.MOST_UNANSWERED)
+    server = Counting(streams.MOST_UNANSWERED)
     ids = list(range(REQUESTS))
     assert await exchange(pipes, server, ids) == ids
-    assert (server.received, server.most) == (REQUESTS, wire.MOST_UNANSWERED)
+    assert (server.received, server.most) == (REQUESTS, streams.MOST_UNANSWERED)
 
 
 async def test_requests_that_repeat_an_id_count_one_by_one(pipes: Any) -> None:
-    server = Counting(wire.MOST_UNANSWERED)
+    server = Counting(streams.MOST_UNANSWERED)
     assert await exchange(pipes, server, [7] * REQUESTS) == [7] * REQUESTS
-    assert server.most == wire.MOST_UNANSWERED
+    assert server.most == streams.MOST_UNANSWERED
 
 
 async def test_large_requests_are_limited_by_their_bytes(pipes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MOST_UNANSWERED_BYTES", 10 * len(request(100, 2000)))
+    monkeypatch.setattr(streams, "MOST_UNANSWERED_BYTES", 10 * len(request(100, 2000)))
     server = Counting(9)
     ids = list(range(100, 100 + REQUESTS))
     assert await exchange(pipes, server, ids, padding=2000) == ids
@@ -116,14 +116,14 @@ async def test_large_requests_are_limited_by_their_bytes(pipes: Any, monkeypatch
 
 
 async def test_a_request_that_is_never_answered_does_not_close_the_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "ROOM_WAIT_S", 0.01)
+    monkeypatch.setattr(streams, "ROOM_WAIT_S", 0.01)
     unanswered = Unanswered()
-    for number in range(wire.MOST_UNANSWERED):
+    for number in range(streams.MOST_UNANSWERED):
         unanswered.add(number, 1)
     assert not unanswered.has_room(1)
     await unanswered.room(1)
     unanswered.settle(0)
     unanswered.settle(0)
     unanswered.settle("never asked")
-    assert unanswered.count == wire.MOST_UNANSWERED - 1
+    assert unanswered.count == streams.MOST_UNANSWERED - 1
     assert unanswered.has_room(1)

@@ -6,7 +6,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.server.clean import clean_json, clean_text
+from nova_mcp.server.json_values import clean_json, clean_text
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=30)
 any_json = st.recursive(

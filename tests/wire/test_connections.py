@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.server.connections import ConnectionLimits, Connections, connection_limits
+from nova_mcp.server.http.connection_limits import ConnectionLimits, Connections, connection_limits
 from nova_mcp.settings import HttpSettings
 
 LIMITS = ConnectionLimits(total=8, strangers_per_address=4, per_principal=4)

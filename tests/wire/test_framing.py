@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCRequest
 
-from nova_mcp.server.framing import LineSplitter, Oversized, Rejected, decode, recover_id, reject_oversized
+from nova_mcp.server.stdio.framing import LineSplitter, Oversized, Rejected, decode, recover_id, reject_oversized
 
 LIMIT = 10_000
 DEEP = 5_000

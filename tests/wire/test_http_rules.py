@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.errors import BudgetExhausted
-from nova_mcp.server.auth import NamedToken, TokenFileError, bearer, load_credentials, verify
-from nova_mcp.server.limits import MINUTE_MS, Bucket, Empty, Limits, Taken, take
-from nova_mcp.server.origins import host_allowed, is_loopback, origin_allowed, served_hosts
+from nova_mcp.server.http.bearer_tokens import NamedToken, TokenFileError, bearer, load_credentials, verify
+from nova_mcp.server.http.origins import host_allowed, is_loopback, origin_allowed, served_hosts
+from nova_mcp.server.rate_limits import MINUTE_MS, Bucket, Empty, Limits, Taken, take
 
 ENDPOINT = "http://127.0.0.1:27183/mcp"
 

@@ -14,7 +14,7 @@ import pytest
 from mcp import MCPError
 from wire_kit import LIMIT_S, SERVE_FAKE, Events, HttpServer, http_client, http_server, process_environment
 
-from nova_mcp.server.http import CannotListen, listen
+from nova_mcp.server.http.serve import CannotListen, listen
 from nova_mcp.settings import Settings
 
 HANDSHAKE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}

@@ -9,7 +9,7 @@ from fake_nova import build, fake_manifest
 from mcp import Client
 
 from nova_mcp.server.manifest import ListedTool, load_manifest
-from nova_mcp.server.mcp import Wiring, build_server, listed_tool
+from nova_mcp.server.protocol import Wiring, build_server, listed_tool
 from nova_mcp.settings import Settings
 
 CORE_LIST_TOKENS = 3_000

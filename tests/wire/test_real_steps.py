@@ -6,8 +6,8 @@ import anyio
 import pytest
 from real_kit import findings, real_stdio, records, small_site, text_of
 
-from nova_mcp.human.mailbox import Mailbox
-from nova_mcp.human.model import Reply
+from nova_mcp.core.mailbox import Mailbox
+from nova_mcp.core.questions import Reply
 
 pytestmark = pytest.mark.browser
 

@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from nova_mcp.app import build
-from nova_mcp.browser.leftovers import read_note
-from nova_mcp.server.http import serve_http
+from nova_mcp.browser.process.orphans import read_note
+from nova_mcp.server.http.serve import serve_http
 from nova_mcp.server.lifetime import Ending
 from nova_mcp.settings import HttpSettings, Settings
 
@@ -138,7 +138,7 @@ async def test_a_frozen_browser_is_told_and_one_that_answers_again_too(server: A
 async def test_a_driver_that_does_not_start_again_is_told(server: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     await server.until(lambda status, body: well(status, body) and body["driver"] == "running")
     monkeypatch.setenv("PLAYWRIGHT_NODEJS_PATH", str(server.data_dir / "no-such-program"))
-    monkeypatch.setattr("nova_mcp.browser.runtime.RETRY_AFTER_MS", 500)
+    monkeypatch.setattr("nova_mcp.browser.process.runtime.RETRY_AFTER_MS", 500)
     os.kill(server.browser._driver.pid, signal.SIGKILL)
     assert (await server.until(ill))["driver"] == "failed"
     monkeypatch.delenv("PLAYWRIGHT_NODEJS_PATH")

@@ -18,8 +18,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from nova_mcp.server.auth import load_credentials
-from nova_mcp.server.http import serve_http
+from nova_mcp.server.http.bearer_tokens import load_credentials
+from nova_mcp.server.http.serve import serve_http
 from nova_mcp.server.lifetime import Ending
 from nova_mcp.settings import Settings
 

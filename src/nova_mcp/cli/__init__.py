@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """`nova`. A client waits for `nova serve`, so that path never loads the other commands or what they print with."""
     if sys.argv[1:2] == ["serve"]:
-        from nova_mcp.cli.serve import run
+        from nova_mcp.cli.serving.serve import run
 
         raise SystemExit(run(sys.argv[2:]))
     from nova_mcp.cli.commands import app
@@ -22,6 +22,6 @@ def main() -> None:
 
 def serve_main() -> None:
     """`nova-mcp`, the same as `nova serve`."""
-    from nova_mcp.cli.serve import run
+    from nova_mcp.cli.serving.serve import run
 
     raise SystemExit(run(sys.argv[1:], program="nova-mcp"))

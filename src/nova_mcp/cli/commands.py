@@ -35,12 +35,37 @@ COMMANDS: dict[str, str] = {
     "db": "Look after the store; safe beside running servers.",
     "tools": "Show the published tools and how many tokens each costs in tools/list (an estimate).",
 }
-_MODULES = {"serve": "serve_command", "import": "import_pack"}
+_MODULES = {
+    "serve": "serving.serve_command",
+    "stop": "serving.stop",
+    "resume": "serving.resume",
+    "kill": "serving.kill",
+    "watch": "serving.watch",
+    "dashboard": "serving.dashboard",
+    "setup": "setup.setup",
+    "doctor": "setup.doctor",
+    "login": "setup.login",
+    "knowledge": "knowledge.knowledge",
+    "explain": "knowledge.explain",
+    "export": "knowledge.export",
+    "import": "knowledge.import_pack",
+    "notes": "notes.notes",
+    "receipt": "store.receipt",
+    "facts": "store.facts",
+    "tasks": "store.tasks",
+    "events": "store.events",
+    "stats": "store.stats",
+    "ledger": "store.ledger",
+    "replay": "store.replay",
+    "db": "store.db",
+    "demo": "demo",
+    "tools": "tools",
+}
 
 
 def load(name: str) -> Any:
     """The command itself, with everything it needs."""
-    module = import_module(f"nova_mcp.cli.{_MODULES.get(name, name)}")
+    module = import_module(f"nova_mcp.cli.{_MODULES[name]}")
     command = typer.main.get_command(module.app)
     command.name = name
     return command

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from nova_mcp.cli.serve import parser as serve_parser
+from nova_mcp.cli.serving.serve import parser as serve_parser
 
 
 def completion_text(names: Sequence[str], load: Callable[[str], Any]) -> str:

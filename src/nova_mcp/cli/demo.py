@@ -9,7 +9,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from nova_mcp.cli.demo_telling import QUICK, STORY, Teller, compare
+from nova_mcp.cli.demo_output import QUICK, STORY, Teller, compare
 from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note
 from nova_mcp.demo.playing import Played, play_quick, play_story
 from nova_mcp.demo.quick import Comparison

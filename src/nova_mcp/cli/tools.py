@@ -12,13 +12,13 @@ from nova_mcp.cli.completion import COMPLETION_FILE
 from nova_mcp.cli.completion_file import completion_text
 from nova_mcp.cli.options import AsJson, DataDir, Store, read_settings
 from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note, print_json, print_table, say
+from nova_mcp.core.keywords import some
+from nova_mcp.core.tokens import estimate_tokens
 from nova_mcp.server.manifest import MANIFEST_FILE, ListedTool, load_manifest
 from nova_mcp.settings import Settings
-from nova_mcp.tokens import estimate_tokens
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.names import published_name
 from nova_mcp.tools.publish import manifest_text, reference_text
-from nova_mcp.words import some
 
 app = typer.Typer(add_completion=False)
 

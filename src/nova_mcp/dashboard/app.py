@@ -11,28 +11,27 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from nova_mcp.dashboard import (
-    activity_page,
-    call_page,
-    calls_page,
-    controls_page,
-    memory_places,
-    questions_page,
-    receipts_page,
-    reviewing,
-    signing,
-    statistics_page,
-    work_places,
+from nova_mcp.core.mailbox import Mailbox
+from nova_mcp.core.stop_file import stop_requested
+from nova_mcp.dashboard import reviews, sign_in
+from nova_mcp.dashboard.config import ROOT, Home, admit_connection
+from nova_mcp.dashboard.context import Desk, Fragments, Handler, Leave, Outcome, Place, View, Visit, missing
+from nova_mcp.dashboard.pages import (
+    activity,
+    call,
+    calls,
+    controls,
+    memory_routes,
+    questions,
+    receipts,
+    statistics,
+    work_routes,
 )
-from nova_mcp.dashboard.desk import Desk, Fragments, Handler, Leave, Outcome, Place, View, Visit, missing
-from nova_mcp.dashboard.doors import Guarded, cookie_name, from_here, ours, read_form
-from nova_mcp.dashboard.home import ROOT, Home, admit_connection
 from nova_mcp.dashboard.rendering import STATIC, Renderer
+from nova_mcp.dashboard.request_checks import Guarded, cookie_name, from_here, ours, read_form
 from nova_mcp.dashboard.sessions import Session
-from nova_mcp.dashboard.signing import SignIn, theme_of
+from nova_mcp.dashboard.sign_in import SignIn, theme_of
 from nova_mcp.errors import NovaError
-from nova_mcp.human.mailbox import Mailbox
-from nova_mcp.stop_file import stop_requested
 from nova_mcp.storage.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -40,18 +39,18 @@ log = logging.getLogger(__name__)
 # The order of the menu's groups; within a group, lines stand in the order of their places.
 GROUPS: Final = ("Now", "Memory", "Work", "System")
 PLACES: Final[tuple[Place, ...]] = (
-    *activity_page.PLACES,
-    *calls_page.PLACES,
-    *call_page.PLACES,
-    *receipts_page.PLACES,
-    *questions_page.PLACES,
-    *statistics_page.PLACES,
-    *controls_page.PLACES,
-    *memory_places.KNOWLEDGE,
-    *reviewing.PLACES,
-    *memory_places.PLACES,
-    *work_places.PLACES,
-    *signing.PLACES,
+    *activity.PLACES,
+    *calls.PLACES,
+    *call.PLACES,
+    *receipts.PLACES,
+    *questions.PLACES,
+    *statistics.PLACES,
+    *controls.PLACES,
+    *memory_routes.KNOWLEDGE,
+    *reviews.PLACES,
+    *memory_routes.PLACES,
+    *work_routes.PLACES,
+    *sign_in.PLACES,
 )
 
 Endpoint = Callable[[Request], Awaitable[Response]]

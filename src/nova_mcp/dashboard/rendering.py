@@ -11,8 +11,8 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
 from nova_mcp import __version__
-from nova_mcp.dashboard import words
-from nova_mcp.dashboard.home import ROOT
+from nova_mcp.dashboard import formatting
+from nova_mcp.dashboard.config import ROOT
 
 STATIC: Final = {
     "nova.css": "text/css; charset=utf-8",
@@ -29,7 +29,13 @@ def _when(context: Context, at_ms: int | None) -> Markup:
     now_ms = context["now_ms"]
     return Markup(
         '<time class="when" datetime="{}" title="{} UTC">{} <span class="ago" data-ms="{}">{}</span></time>'
-    ).format(words.iso(at_ms), words.moment(at_ms), words.clock(at_ms, now_ms), at_ms, words.ago(at_ms, now_ms))
+    ).format(
+        formatting.iso(at_ms),
+        formatting.moment(at_ms),
+        formatting.clock(at_ms, now_ms),
+        at_ms,
+        formatting.ago(at_ms, now_ms),
+    )
 
 
 @pass_context
@@ -37,7 +43,7 @@ def _ago(context: Context, at_ms: int | None) -> Markup:
     if at_ms is None:
         return Markup("–")
     return Markup('<time class="ago" datetime="{}" title="{} UTC" data-ms="{}">{}</time>').format(
-        words.iso(at_ms), words.moment(at_ms), at_ms, words.ago(at_ms, context["now_ms"])
+        formatting.iso(at_ms), formatting.moment(at_ms), at_ms, formatting.ago(at_ms, context["now_ms"])
     )
 
 
@@ -59,12 +65,12 @@ class Renderer:
         self._environment.filters.update(
             when=_when,
             ago=_ago,
-            moment=words.moment,
-            lasting=words.lasting,
-            brief=words.brief,
-            share=words.share,
-            plain=words.plain,
-            tool=words.tool_name,
+            moment=formatting.moment,
+            lasting=formatting.lasting,
+            brief=formatting.brief,
+            share=formatting.share,
+            plain=formatting.plain,
+            tool=formatting.tool_name,
         )
         self._environment.globals.update(root=ROOT, version=__version__, static=self._address)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final, Literal
 
-from nova_mcp.clock import Clock
+from nova_mcp.core.clock import Clock
 
 IDLE_MS: Final = 12 * 3_600_000
 # However much it is used: a cookie that another port of this machine has seen must not be good for ever.

@@ -1,8 +1,8 @@
 """Chapters in the chat: signing in with a password the agent never sees, a message sent once, and one that was not."""
 
+from nova_mcp.core.keywords import some
 from nova_mcp.demo.site_answers import PASSWORD, USER
 from nova_mcp.demo.stage import Stage
-from nova_mcp.words import some
 
 SECRET = "team-chat"  # noqa: S105 - the name of a secret, not the secret
 SECRETS_FILE = f'[{SECRET}]\nvalue = "{PASSWORD}"\nhosts = ["chat.localhost"]\n'

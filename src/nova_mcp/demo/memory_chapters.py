@@ -1,7 +1,7 @@
 """Chapters about what is remembered on purpose: facts, rules of a site, whose tab it is, and claims without proof."""
 
+from nova_mcp.core.keywords import some
 from nova_mcp.demo.stage import Stage
-from nova_mcp.words import some
 
 RULE = "One kettle per day."
 HABIT = "Straw is ordered on Mondays, never on Fridays."

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 from playwright.async_api import Page, async_playwright
 
-from nova_mcp.browser.discovery import find_browser, this_machine
-from nova_mcp.browser.runtime import sandbox_mode
-from nova_mcp.browser.switches import launch_args
+from nova_mcp.browser.process.chromium_flags import launch_args
+from nova_mcp.browser.process.find_chromium import find_browser, this_machine
+from nova_mcp.browser.process.runtime import sandbox_mode
 from nova_mcp.settings import BrowserSettings
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from playwright.async_api import Error, Page
 
+from nova_mcp.core.keywords import some
 from nova_mcp.demo.plain_driver import plain_page
 from nova_mcp.demo.shop_chapters import ORDER, repeat_the_order
 from nova_mcp.demo.site import PracticeSite
@@ -12,7 +13,6 @@ from nova_mcp.demo.stage import Agent, Broken
 from nova_mcp.demo.story_clock import StoryClock
 from nova_mcp.errors import NovaError
 from nova_mcp.settings import BrowserSettings
-from nova_mcp.words import some
 
 PATIENCE_MS = 5_000
 

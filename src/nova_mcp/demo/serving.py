@@ -12,9 +12,9 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from nova_mcp.app import Nova, build
-from nova_mcp.clock import Clock, Ports, SystemIds
-from nova_mcp.server.auth import load_credentials
-from nova_mcp.server.http import serve_http
+from nova_mcp.core.clock import Clock, Ports, SystemIds
+from nova_mcp.server.http.bearer_tokens import load_credentials
+from nova_mcp.server.http.serve import serve_http
 from nova_mcp.server.lifetime import Ending
 from nova_mcp.settings import Settings, load_settings
 

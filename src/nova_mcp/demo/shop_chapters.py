@@ -4,9 +4,9 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
+from nova_mcp.core.keywords import some
 from nova_mcp.demo.site import PracticeSite
 from nova_mcp.demo.stage import Agent, Stage, Told
-from nova_mcp.words import some
 
 ORDER: dict[str, Any] = {"selector": "#order", "expect": ["text:Order received"]}
 

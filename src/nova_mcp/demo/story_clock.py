@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from nova_mcp.clock import SystemClock
+from nova_mcp.core.clock import SystemClock
 
 HOUR_MS = 60 * 60_000
 DAY_MS = 24 * HOUR_MS

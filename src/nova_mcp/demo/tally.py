@@ -7,19 +7,19 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from nova_mcp.core.keywords import some
 from nova_mcp.demo.site import PracticeSite
 from nova_mcp.demo.site_answers import PASSWORD
 from nova_mcp.demo.stage import Chapter
 from nova_mcp.demo.wiki_chapters import BY_HAND, WITH_HELP
-from nova_mcp.observation.auditor import Finding, verify
-from nova_mcp.observation.model import CallRecord
-from nova_mcp.observation.reader import EventFilter, events
-from nova_mcp.observation.store import heads
-from nova_mcp.promotion.event_store import events as decisions
-from nova_mcp.promotion.model import LearningEvent
-from nova_mcp.promotion.replaying import replay_levels
+from nova_mcp.evidence.audit import Finding, verify
+from nova_mcp.evidence.model import CallRecord
+from nova_mcp.evidence.reader import EventFilter, events
+from nova_mcp.evidence.store import heads
+from nova_mcp.memory.promotion.event_store import events as decisions
+from nova_mcp.memory.promotion.model import LearningEvent
+from nova_mcp.memory.promotion.replay import replay_levels
 from nova_mcp.storage.engine import Database
-from nova_mcp.words import some
 
 STORE = "nova.db"
 _MANY = 100_000

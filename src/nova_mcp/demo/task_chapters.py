@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from nova_mcp.core.keywords import some
 from nova_mcp.demo.site_answers import HANDBOOK
 from nova_mcp.demo.stage import Agent, Stage
-from nova_mcp.words import some
 
 PAGES = tuple(HANDBOOK)
 READ_FIRST = 1

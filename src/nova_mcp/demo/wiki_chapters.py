@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from nova_mcp.core.keywords import some
 from nova_mcp.demo.stage import Agent, Broken, Stage, Told
-from nova_mcp.words import some
 
 LABELS = ("Departments", "Purchasing", "Suppliers", "Price list")
 GOAL = "/suppliers/prices"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from nova_mcp.observation.model import Json
-from nova_mcp.redaction import SecretFilter
+from nova_mcp.core.redaction import SecretFilter
+from nova_mcp.evidence.model import Json
 from nova_mcp.secrets.model import Secret
 
 

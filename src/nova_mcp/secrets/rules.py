@@ -6,11 +6,11 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from nova_mcp.hosts import network_zone
-from nova_mcp.policy import host_matches, is_host_pattern
+from nova_mcp.core.hosts import network_zone
+from nova_mcp.core.policy import host_matches, is_host_pattern
+from nova_mcp.core.urls import page_host, page_origin
 from nova_mcp.secrets.model import Refused, Secret, Usable
 from nova_mcp.settings import SECRET_PREFIX
-from nova_mcp.urls import page_host, page_origin
 
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 HOSTS_SUFFIX: Final = "_HOSTS"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from nova_mcp.pipeline.model import Answer, CallRequest, ResourceContent
+from nova_mcp.calls.model import Answer, CallRequest, ResourceContent
 
 if TYPE_CHECKING:
     from nova_mcp.storage.engine import Database

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from nova_mcp.errors import InvalidParams
-from nova_mcp.observation.model import Json
+from nova_mcp.evidence.model import Json
 from nova_mcp.tools.spec import Params
 
 P = TypeVar("P", bound=Params)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import nova_mcp.tools as families
 from nova_mcp.errors import UnknownTool
@@ -74,7 +74,7 @@ def catalogue_of(specs: Iterable[ToolSpec]) -> Catalogue:
 
 def load_catalogue() -> Catalogue:
     """Import every family beside this module and collect its tools."""
-    modules = [import_module(f"{families.__name__}.{found.name}") for found in iter_modules(families.__path__)]
+    modules = [import_module(found.name) for found in walk_packages(families.__path__, f"{families.__name__}.")]
     return catalogue_of(
         value
         for module in modules

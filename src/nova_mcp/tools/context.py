@@ -4,27 +4,27 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nova_mcp.clock import Ports
-from nova_mcp.connections import AgentConnection
-from nova_mcp.observation.model import Caller, CallRecord, Flag, Json, Learned, Signals
+from nova_mcp.core.clock import Ports
+from nova_mcp.core.connections import AgentConnection
+from nova_mcp.evidence.model import Caller, CallRecord, Flag, Json, Learned, Signals
 from nova_mcp.settings import Settings
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
 
 if TYPE_CHECKING:
-    from nova_mcp.browser.runtime import Browser
-    from nova_mcp.browser.targets import Tab
-    from nova_mcp.facts.keeper import FactKeeper
-    from nova_mcp.journal.keeper import Journal
-    from nova_mcp.journal.statistician import Statistician
-    from nova_mcp.notes.domain_keeper import DomainNotes
-    from nova_mcp.notes.keeper import NoteKeeper
-    from nova_mcp.notes.note_memory import NoteMemory
-    from nova_mcp.observation.outage import Also
-    from nova_mcp.observation.recorder import Decide
-    from nova_mcp.promotion.learning import Learning
+    from nova_mcp.browser.process.runtime import Browser
+    from nova_mcp.browser.targets.registry import Tab
+    from nova_mcp.evidence.outage import Also
+    from nova_mcp.evidence.recorder import Decide
+    from nova_mcp.memory.facts.service import FactKeeper
+    from nova_mcp.memory.journal.service import Journal
+    from nova_mcp.memory.journal.statistics.service import Statistician
+    from nova_mcp.memory.notes.domain_service import DomainNotes
+    from nova_mcp.memory.notes.note_memory import NoteMemory
+    from nova_mcp.memory.notes.service import NoteKeeper
+    from nova_mcp.memory.promotion.learning import Learning
+    from nova_mcp.memory.tasks.service import TaskMemory
     from nova_mcp.secrets.store import SecretStore
-    from nova_mcp.tasks.task_memory import TaskMemory
     from nova_mcp.tools.catalogue import Catalogue
     from nova_mcp.tools.spec import Image, Result
     from nova_mcp.verification.verifier import Verifier

@@ -5,13 +5,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from nova_mcp.browser.locate import Locator
-from nova_mcp.policy import Malformed, NavigationPolicy, judge_url
-from nova_mcp.tools.contract_params import EXAMPLE, TransitionContractParams
+from nova_mcp.browser.act.locate import Locator
+from nova_mcp.core.policy import Malformed, NavigationPolicy, judge_url
+from nova_mcp.tools.guarded.contract_params import EXAMPLE, TransitionContractParams
 from nova_mcp.tools.spec import RARE, Params, taught_by
-from nova_mcp.verification.expect import BadExpectation, compile_expect
+from nova_mcp.verification.contracts.evaluate import watched_at_most_ms
+from nova_mcp.verification.contracts.expect import BadExpectation, compile_expect
 from nova_mcp.verification.model import Contract
-from nova_mcp.verification.rules import watched_at_most_ms
 
 WaitUntil = Literal["commit", "domcontentloaded", "load", "settled"]
 OutputDetail = Literal["compact", "full"]

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from nova_mcp.errors import Fix
-from nova_mcp.observation.model import Json
+from nova_mcp.evidence.model import Json
 from nova_mcp.settings import ToolNames
 from nova_mcp.tools import PREFIX
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from nova_mcp.observation.model import Effect
+from nova_mcp.evidence.model import Effect
 from nova_mcp.tools import MANIFEST_VERSION
 from nova_mcp.tools.catalogue import BUNDLES, Catalogue
 from nova_mcp.tools.spec import ToolSpec

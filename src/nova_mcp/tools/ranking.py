@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from nova_mcp.core.keywords import STOPWORDS
 from nova_mcp.tools import PREFIX
 from nova_mcp.tools.spec import ToolSpec
-from nova_mcp.words import STOPWORDS
 
 NAME_HIT, BUNDLE_HIT, TEXT_HIT = 3, 1, 1
 # A shorter word is no plural that could do without its last letter.

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
-from nova_mcp.browser.lines import one_line
+from nova_mcp.browser.perceive.element_lines import one_line
 from nova_mcp.errors import RetryAdvice, Stage, Status
-from nova_mcp.observation.model import ACTING, INTERACTING, ActionKind, Effect, Json
-from nova_mcp.observation.rules import action_kind
+from nova_mcp.evidence.model import ACTING, INTERACTING, ActionKind, Effect, Json
+from nova_mcp.evidence.rules import action_kind
 from nova_mcp.settings import Settings
 from nova_mcp.tools import PREFIX
 from nova_mcp.tools.context import ToolContext

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import anyio
 
-from nova_mcp.clock import Clock
+from nova_mcp.core.clock import Clock
 from nova_mcp.verification import refusals
 from nova_mcp.verification.model import GuardedCommit
 

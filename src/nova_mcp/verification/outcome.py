@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 from nova_mcp.errors import RetryAdvice
-from nova_mcp.observation.model import LearningLabel
+from nova_mcp.evidence.model import LearningLabel
 
 Dispatch = Literal["not_dispatched", "dispatched", "assumed"]
 EffectSeen = Literal["strong", "weak", "none", "unknown", "pending", "error_signal"]

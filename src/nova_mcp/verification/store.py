@@ -6,11 +6,11 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, Column, Connection, Index, Integer, Row, Table, Text, delete, insert, select, update
 from sqlalchemy import text as sql
 
-from nova_mcp.observation.model import Caller, CallRecord, Link, ServerId
+from nova_mcp.evidence.model import Caller, CallRecord, Link, ServerId
 from nova_mcp.storage.schema import metadata
-from nova_mcp.verification.contracts import contract_from_json, contract_to_json
-from nova_mcp.verification.goal_rules import StepOutcome
-from nova_mcp.verification.goal_steps import StepEnd, settle_step
+from nova_mcp.verification.contracts.codec import contract_from_json, contract_to_json
+from nova_mcp.verification.goals.rules import StepOutcome
+from nova_mcp.verification.goals.steps import StepEnd, settle_step
 from nova_mcp.verification.model import Earlier, Omitted
 from nova_mcp.verification.receipts import receipt_from_json, receipt_to_json
 from nova_mcp.verification.transitions import (

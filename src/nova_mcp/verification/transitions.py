@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nova_mcp.observation.model import Caller, ServerId
+from nova_mcp.evidence.model import Caller, ServerId
 from nova_mcp.verification.model import OMITTED, Contract, Earlier, Omitted, VerificationStatus
 from nova_mcp.verification.receipts import Receipt
 

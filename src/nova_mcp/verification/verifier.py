@@ -9,16 +9,18 @@ from typing import Final
 import anyio
 from sqlalchemy import Connection
 
-from nova_mcp.clock import Ports
+from nova_mcp.core.clock import Ports
 from nova_mcp.errors import NovaError
-from nova_mcp.observation.model import CallRecord, Link
-from nova_mcp.observation.recorder import Recorder
+from nova_mcp.evidence.model import CallRecord, Link
+from nova_mcp.evidence.recorder import Recorder
 from nova_mcp.storage.engine import Database
-from nova_mcp.verification import refusals, trial
-from nova_mcp.verification.contracts import contract_to_json
+from nova_mcp.verification import observation, refusals
+from nova_mcp.verification.contracts.codec import contract_to_json
+from nova_mcp.verification.contracts.evaluate import failed_traces, judge_set, retry_advice_for
 from nova_mcp.verification.coordinator import Coordinator
-from nova_mcp.verification.facing import Ask, Facing
-from nova_mcp.verification.goals import Goals, StepClaim
+from nova_mcp.verification.duplicates.check import Memory, RepeatCheck
+from nova_mcp.verification.goals.register import Goals, StepClaim
+from nova_mcp.verification.kill_switches import commit_kill
 from nova_mcp.verification.model import (
     AssertionSet,
     Contract,
@@ -26,13 +28,11 @@ from nova_mcp.verification.model import (
     SetVerdict,
     Verdict,
 )
+from nova_mcp.verification.open_transitions import UnderWay
 from nova_mcp.verification.receipts import Receipt
-from nova_mcp.verification.repeat_check import Memory, RepeatCheck
-from nova_mcp.verification.rules import failed_traces, judge_set, retry_advice_for
+from nova_mcp.verification.request import Ask, Facing
 from nova_mcp.verification.store import open_transition, settle
-from nova_mcp.verification.switch_store import commit_kill
 from nova_mcp.verification.transitions import NewTransition, Settlement
-from nova_mcp.verification.under_way import UnderWay
 from nova_mcp.verification.witness import Follower
 
 PRECONDITION_PAUSE_S: Final = 0.2
@@ -236,23 +236,23 @@ class Transition:
         begun = clock.monotonic_ms()
         if self._claim is not None:
             await self._parts.goals.verifying(self._claim, self.transition_id)
-        plan = trial.make_plan(
+        plan = observation.make_plan(
             contract, follower.baseline, follower.document, started_ms=begun, commit_point=facing.is_commit
         )
-        state, told = trial.begin(plan), begun
+        state, told = observation.begin(plan), begun
         while True:
-            verdict = trial.judge(plan, state, clock.monotonic_ms())
+            verdict = observation.judge(plan, state, clock.monotonic_ms())
             if verdict is not None and verdict.status != "indeterminate":
                 # News may be late on a busy machine, and a page that stopped telling looks like one where nothing
                 # changed: what a verdict claims is asked for once more.
-                state = trial.advance(plan, state, await follower.look())
-                verdict = trial.judge(plan, state, clock.monotonic_ms())
+                state = observation.advance(plan, state, await follower.look())
+                verdict = observation.judge(plan, state, clock.monotonic_ms())
             if verdict is not None:
                 break
-            wait = trial.next_wake(plan, state, clock.monotonic_ms()) - clock.monotonic_ms()
+            wait = observation.next_wake(plan, state, clock.monotonic_ms()) - clock.monotonic_ms()
             sample = await follower.next(max(0.0, min(wait, PROGRESS_EVERY_MS)))
             if sample is not None:
-                state = trial.advance(plan, state, sample)
+                state = observation.advance(plan, state, sample)
             if clock.monotonic_ms() - told >= PROGRESS_EVERY_MS:
                 told = clock.monotonic_ms()
                 await tell(told - begun)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 from urllib.request import getproxies
 
-from nova_mcp.browser.child_environment import without_password
-from nova_mcp.hosts import ip_address, under
+from nova_mcp.browser.process.child_environment import without_password
+from nova_mcp.core.hosts import ip_address, under
 
 Resolve: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
 Connect: TypeAlias = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from nova_mcp.hosts import ip_address, network_zone
-from nova_mcp.policy import Denied
-from nova_mcp.urls import page_host, page_port
+from nova_mcp.core.hosts import ip_address, network_zone
+from nova_mcp.core.policy import Denied
+from nova_mcp.core.urls import page_host, page_port
 
 Place: TypeAlias = tuple[str, int]
 

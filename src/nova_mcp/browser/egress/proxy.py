@@ -27,8 +27,8 @@ from nova_mcp.browser.egress.socks import (
     read_request,
     reply_bytes,
 )
-from nova_mcp.hosts import network_zone
-from nova_mcp.policy import Denied, NavigationPolicy, judge_destination
+from nova_mcp.core.hosts import network_zone
+from nova_mcp.core.policy import Denied, NavigationPolicy, judge_destination
 
 log = logging.getLogger(__name__)
 

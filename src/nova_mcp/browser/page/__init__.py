@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Final
 
-from nova_mcp.browser.blocker_words import may_end
-from nova_mcp.browser.wording import folded
+from nova_mcp.browser.blockers.words import may_end
+from nova_mcp.core.labels import folded
 
 # The lists the page reads labels with; the others are read on the host only.
 _COMMIT_LISTS: Final = ("send", "sign_in", "sign_up", "sign_out", "unsubscribe", "model_picker", "workspace_picker")
@@ -22,8 +22,12 @@ def load_bundle() -> str:
     body = "\n".join(lean(script.read_text(encoding="utf-8")) for script in scripts)
     data = files("nova_mcp.browser").joinpath("data")
     platforms, signs, looks = (
-        json.dumps(json.loads(data.joinpath(name).read_text("utf-8")), separators=(",", ":"))
-        for name in ("blocker_platforms.json", "page_signs.json", "look_alikes.json")
+        json.dumps(json.loads(file.read_text("utf-8")), separators=(",", ":"))
+        for file in (
+            data.joinpath("blocker_platforms.json"),
+            data.joinpath("page_signs.json"),
+            files("nova_mcp.core").joinpath("look_alikes.json"),
+        )
     )
     alphabets = json.dumps({mark: first for mark, (first, _) in _ALPHABETS.items()})
     words = (

@@ -1,0 +1,1 @@
+"""Acting on a page: locate, click, type, choose, scroll, upload, navigate."""

@@ -1,0 +1,1 @@
+"""Layers over a page: finding and dismissing them without consenting."""

@@ -1,0 +1,1 @@
+"""The private channel to a page's isolated world and its frames."""

@@ -1,0 +1,1 @@
+"""Commit points: controls that send, buy, delete or otherwise change something."""

@@ -1,0 +1,1 @@
+"""Observing what an action caused on the page and on the host."""

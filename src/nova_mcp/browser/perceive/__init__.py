@@ -1,0 +1,1 @@
+"""Perception: scanning a page and describing it within a token budget."""

@@ -1,0 +1,1 @@
+"""The browser process and its driver: start, watch, replace, end."""

@@ -1,0 +1,1 @@
+"""Reading a page: text, search, tables, screenshots, snapshots."""

@@ -1,0 +1,1 @@
+"""Sandboxes and the browser state that is stored between servers."""

@@ -1,0 +1,1 @@
+"""Tabs: their ids, their pages and who works in them."""

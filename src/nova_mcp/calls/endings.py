@@ -1,0 +1,140 @@
+"""How a call can end, and what the ledger says about each way; pure."""
+
+from dataclasses import dataclass, replace
+
+from nova_mcp.calls.gates import Notice
+from nova_mcp.errors import Internal, InvalidParams, NovaError, Unavailable
+from nova_mcp.evidence.model import CallOutcome, OutcomeKind
+from nova_mcp.storage.errors import StoreUnavailable
+from nova_mcp.tools.context import Evidence
+from nova_mcp.tools.spec import Result, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The tool answered."""
+
+    result: Result
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The call ended in an error, before, in or after the tool; `gate_id` when a gate decided."""
+
+    error: NovaError
+    gate_id: str | None = None
+
+
+Ending = Done | Failed
+
+CANCELLED_REASON = "call.cancelled"
+STORE_REASON = "store.unavailable"
+
+
+def outcome_of(ending: Ending, evidence: Evidence) -> CallOutcome:
+    match ending:
+        case Done(result):
+            kind: OutcomeKind = "ok" if result.status == "ok" else "partial" if result.status == "partial" else "failed"
+            return _outcome(kind, evidence, reason_code=result.reason_code)
+        case Failed(error, gate_id):
+            kind = _kind(error, gate_id, dispatched=bool(evidence.action_dispatched))
+            return _outcome(kind, evidence, error.error_code, error.reason_code, gate_id)
+
+
+def is_refusal(ending: Ending) -> bool:
+    """Whether Nova said no, for whatever reason, rather than the page."""
+    match ending:
+        case Done(result):
+            return result.status == "blocked"
+        case Failed(error):
+            return error.status == "blocked"
+
+
+def settled(ending: Ending, evidence: Evidence) -> Ending:
+    """The ending as it is told: what only the record's transaction could decide is known now."""
+    if not isinstance(ending, Done) or evidence.after_commit is None:
+        return ending
+    try:
+        return replace(ending, result=evidence.after_commit())
+    except NovaError as error:
+        return Failed(error)
+
+
+def cancelled(evidence: Evidence) -> CallOutcome:
+    return _outcome("cancelled", evidence, reason_code=CANCELLED_REASON)
+
+
+def ended_for(why: NovaError) -> Failed:
+    """A call that was ended from our side, for a reason of ours."""
+    return Failed(why, why.reason_code if why.reason_code == "safety.emergency_stop" else None)
+
+
+def unknown_tool() -> CallOutcome:
+    return CallOutcome("invalid", InvalidParams.error_code, "unknown_tool")
+
+
+def _outcome(
+    kind: OutcomeKind,
+    evidence: Evidence,
+    error_code: int | None = None,
+    reason_code: str | None = None,
+    gate_id: str | None = None,
+) -> CallOutcome:
+    return CallOutcome(kind, error_code, reason_code, gate_id, evidence.action_dispatched, evidence.verification)
+
+
+def _kind(error: NovaError, gate_id: str | None, *, dispatched: bool) -> OutcomeKind:
+    if gate_id is not None and not dispatched:
+        return "blocked_preflight"
+    if isinstance(error, InvalidParams):
+        return "invalid"
+    return "crashed" if isinstance(error, Internal) else "failed"
+
+
+def defect(call_id: str) -> NovaError:
+    return Internal(
+        "internal",
+        "Nova could not complete this call because of a defect of its own.",
+        f"The server's log has the details under call {call_id}.",
+        stage="dispatch",
+    )
+
+
+def overdue(budget_ms: int) -> NovaError:
+    return Unavailable(
+        "call.deadline",
+        f"The call did not end within {budget_ms} ms.",
+        "Look at the page with nova.perceive before repeating it.",
+        stage="observe",
+        retry_after_ms=1_000,
+    )
+
+
+def stands_unrecorded(ending: Ending, spec: ToolSpec | None, evidence: Evidence) -> bool:
+    """Whether an answer holds without a record: of a call that only looked, and asked the store to decide nothing."""
+    if spec is None or spec.effect != "read":
+        return False
+    return evidence.decide is None and evidence.after_commit is None
+
+
+def not_done(failure: StoreUnavailable) -> NovaError:
+    """A call that was refused before it did anything, because no record could be written of it."""
+    return Unavailable(
+        STORE_REASON,
+        f"Nothing was done, because it could not be recorded: {failure.message}.",
+        f"{failure.hint}. Tools that only read still work; their answers say that they were not recorded.",
+        stage="gate",
+        retry_after_ms=1_000,
+        action_dispatched=False,
+    )
+
+
+def store_failed(failure: StoreUnavailable) -> NovaError:
+    return Unavailable(
+        STORE_REASON,
+        f"The evidence store can't be used: {failure.message}",
+        failure.hint,
+        stage="dispatch",
+        retry_after_ms=1_000,
+    )

@@ -1,0 +1,1 @@
+"""`nova notes` and its subcommands."""

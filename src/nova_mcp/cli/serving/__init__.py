@@ -1,0 +1,1 @@
+"""Commands that start, watch, stop and control servers."""

@@ -1,0 +1,1 @@
+"""Commands that read or maintain the store."""

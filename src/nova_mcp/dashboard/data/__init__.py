@@ -1,0 +1,1 @@
+"""What pages read from the store."""

@@ -1,0 +1,1 @@
+"""Targets the store has named: ids that are never reused, and where each was last seen."""

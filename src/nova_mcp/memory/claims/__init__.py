@@ -1,0 +1,1 @@
+"""Claims: which agent works on which tab, and what is decided when it lets go."""

@@ -1,0 +1,1 @@
+"""Figures of the journal: counted as events happen, read in constant time."""

@@ -1,0 +1,1 @@
+"""Recognising situations: fingerprints, routes and the ranking of entries for a page."""

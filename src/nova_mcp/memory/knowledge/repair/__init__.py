@@ -1,0 +1,1 @@
+"""Finding the element that a lost selector stood for, or abstaining."""

@@ -1,0 +1,1 @@
+"""Writing entries: what may be stored, how a write is merged, and its transaction."""

@@ -1,0 +1,1 @@
+"""Drafts: recurring patterns, their scores, and the candidates generated from them."""

@@ -1,0 +1,1 @@
+"""Levels of entries: evidence folded into counts, and the gates between levels."""

@@ -1,0 +1,1 @@
+"""Semantic prompts: questions that only an agent can answer, and the answers."""

@@ -1,0 +1,1 @@
+"""Evidence and coverage of units: visits, scans and their grades."""

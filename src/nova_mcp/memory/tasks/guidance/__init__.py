@@ -1,0 +1,1 @@
+"""Guidance of task profiles: counted, reviewed and promoted."""

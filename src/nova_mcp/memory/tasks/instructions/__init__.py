@@ -1,0 +1,1 @@
+"""Instructions for agents, and Learn Mode."""

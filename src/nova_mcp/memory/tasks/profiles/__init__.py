@@ -1,0 +1,1 @@
+"""Task profiles: storing them and matching a described task to one."""

@@ -1,0 +1,1 @@
+"""Task runs: creation, progress, verification and completion."""

@@ -1,0 +1,1 @@
+"""MCP over Streamable HTTP: authentication, request checks, health and the dashboard mount."""

@@ -1,0 +1,1 @@
+"""Tools that move, click, type and manage tabs and sandboxes."""

@@ -1,0 +1,1 @@
+"""Tools that commit something and prove it: submit, login, switch, goals, sequences."""

@@ -1,0 +1,1 @@
+"""Tools that read, write and apply knowledge of sites."""

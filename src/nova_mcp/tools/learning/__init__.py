@@ -1,0 +1,1 @@
+"""Tools that turn evidence into knowledge and explain its level."""

@@ -1,0 +1,1 @@
+"""Tools for Browser Memory, Operator Notes and Domain Notes."""

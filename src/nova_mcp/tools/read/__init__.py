@@ -1,0 +1,1 @@
+"""Tools that look at a page, and the hints that accompany a look."""

@@ -1,0 +1,1 @@
+"""Tools for instructions, claims, questions to a person and finding other tools."""

@@ -1,0 +1,1 @@
+"""Tools for task profiles, task runs and coverage."""

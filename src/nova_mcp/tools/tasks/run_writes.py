@@ -1,0 +1,89 @@
+"""What every call on a run does: leave the decision to the store, and tell what it came to."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar, cast
+
+from pydantic import Field
+
+from nova_mcp.evidence.deciding import Deciding
+from nova_mcp.evidence.model import Json
+from nova_mcp.memory.tasks.deciding import Refused
+from nova_mcp.memory.tasks.model import RunStatus
+from nova_mcp.memory.tasks.runs.transactions import Lives
+from nova_mcp.tools.arguments import parse_arguments
+from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.spec import Params, Result
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Result)
+P = TypeVar("P", bound=Params)
+
+_SAYINGS: Mapping[str, str] = {
+    "rev_conflict": "the run is at revision {instanceRev} by now; read it with nova.task_instance_get, then send again",
+    "terminal_status": "the run has ended ({status}) and takes no more changes",
+    "profile_archived": "the profile is archived; choose another or send adHocContext",
+}
+
+
+class RunResult(Result):
+    """An answer about a run. Its status is the run's own: that of the call is `ok`, and a run that failed is no call
+    that did."""
+
+    run_status: RunStatus | None = Field(
+        default=None, serialization_alias="status", exclude_if=lambda status: status is None
+    )
+
+
+class RefusedRun(RunResult):
+    """The store said no, for a reason the caller can act on."""
+
+    ok: bool = False
+    applied: bool | None = Field(default=False, exclude_if=lambda applied: applied is None)
+    completed: bool | None = Field(default=None, exclude_if=lambda completed: completed is None)
+    completion_allowed: bool | None = Field(default=None, exclude_if=lambda allowed: allowed is None)
+    instance_rev: int | None = Field(default=None, exclude_if=lambda rev: rev is None)
+    profile_id: str | None = Field(default=None, exclude_if=lambda profile: profile is None)
+
+    def text(self) -> str:
+        said = _SAYINGS.get(self.reason_code or "", "").format(instanceRev=self.instance_rev, status=self.run_status)
+        return f"not {'applied' if self.completed is None else 'completed'}, {self.reason_code}: {said}"
+
+
+def refusal(refused: Refused, *, completing: bool = False) -> RefusedRun:
+    found = {_FIELDS[name]: value for name, value in refused.details.items()}
+    if completing:
+        found |= {"applied": None, "completed": False, "completion_allowed": False}
+    return RefusedRun.model_validate({"reason_code": refused.reason_code, **found})
+
+
+_FIELDS: Mapping[str, str] = {"instanceRev": "instance_rev", "status": "run_status", "profileId": "profile_id"}
+
+
+def without_secrets(ctx: ToolContext, p: P) -> P:
+    """The arguments with stored secrets taken out of them, for what is going to be kept."""
+    body: dict[str, Json] = p.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    clean = ctx.secrets.redactor.json(body)
+    if clean == body or not isinstance(clean, dict):
+        return p
+    return parse_arguments(type(p), clean)
+
+
+def left_to_store(ctx: ToolContext, deciding: Deciding[T | Refused], answer: Callable[[T], Result], into: type[R]) -> R:
+    """The answer is made once the call's record is committed, together with what it changed."""
+    ctx.evidence.decide = deciding.decide
+
+    def settled() -> Result:
+        ctx.tasks.runs.moved()
+        match deciding.result():
+            case Refused() as refused if type(refused) is Refused:
+                return refusal(refused, completing="completed" in into.model_fields)
+            case outcome:
+                return answer(cast(T, outcome))
+
+    ctx.evidence.after_commit = settled
+    return cast(R, into.model_construct())
+
+
+def lives_of(ctx: ToolContext) -> Lives:
+    """The tabs that are known to show what they showed."""
+    return ctx.browser.targets.lives()

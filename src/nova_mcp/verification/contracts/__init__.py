@@ -1,0 +1,1 @@
+"""Transition contracts: their language, templates and evaluation."""

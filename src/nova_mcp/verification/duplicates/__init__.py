@@ -1,0 +1,1 @@
+"""The duplicate guard: one commit is never sent twice by accident."""

@@ -1,0 +1,1 @@
+"""Goals: registered work and its steps."""
