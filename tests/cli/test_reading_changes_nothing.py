@@ -202,7 +202,8 @@ def test_what_a_killed_server_left_in_its_log_is_read_and_stays_there(tmp_path: 
 # Everything is imported first: another user may not be able to read this program's files.
 _AS_ANOTHER_USER = """
 import os, sys
-from nova_mcp.cli import commands, ledger
+from nova_mcp.cli import commands
+from nova_mcp.cli.store import ledger
 import nova_mcp.storage.reading, sqlalchemy.dialects.sqlite.pysqlite, encodings.idna
 commands.load("ledger")
 os.setgid(65534)
