@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BROWSER := $(VENV)/.browser
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test golden bench axe report screenshots run demo docs lock clean
+.PHONY: help setup check test golden bench axe report screenshots walk run demo docs lock clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,9 @@ screenshots: setup ## pictures of every dashboard page under docs/images/
 
 axe: setup ## write docs/accessibility.md: what axe-core finds on every dashboard page
 	PYTHONPATH=tests:tests/dashboard $(BIN)/python tests/dashboard/axe_report.py > docs/accessibility.md
+
+walk: setup ## files and functions that five calls run through, from the server to the answer
+	scripts/walk
 
 run: setup ## HTTP server on loopback, with the dashboard
 	$(BIN)/nova serve --http
