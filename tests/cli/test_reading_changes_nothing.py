@@ -16,7 +16,7 @@ from nova_mcp.cli.commands import COMMANDS
 from nova_mcp.evidence.model import ServerId
 from nova_mcp.evidence.store import ServerInfo, append_call, register_server
 from nova_mcp.storage.engine import Database
-from nova_mcp.storage.schema import HEAD, current_revision
+from nova_mcp.storage.schema import HEAD, PREVIOUS, current_revision
 
 READING = {
     "ledger verify": (),
@@ -250,7 +250,7 @@ def test_reading_beside_a_server_sees_what_it_has_just_written(folder: Folder) -
 def test_a_store_of_an_older_schema_is_verified_and_not_migrated(tmp_path: Path, sound: Path) -> None:
     shutil.copy(sound, tmp_path)
     with sqlite3.connect(tmp_path / "nova.db") as conn:
-        conn.execute("UPDATE alembic_version SET version_num = '0003'")
+        conn.execute(f"UPDATE alembic_version SET version_num = '{PREVIOUS}'")
     conn.close()
     before = content(tmp_path)
     assert nova("ledger", "verify", "--data-dir", tmp_path).exit_code == 0
@@ -259,6 +259,19 @@ def test_a_store_of_an_older_schema_is_verified_and_not_migrated(tmp_path: Path,
     assert refused.exit_code == 1
     assert "older Nova" in refused.output
     assert "nova db upgrade" in refused.output
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("line", ["ledger verify", "stats", "db upgrade"])
+def test_a_store_that_is_too_old_is_refused_by_every_command(tmp_path: Path, sound: Path, line: str) -> None:
+    shutil.copy(sound, tmp_path)
+    with sqlite3.connect(tmp_path / "nova.db") as conn:
+        conn.execute("UPDATE alembic_version SET version_num = '0003'")
+    conn.close()
+    before = content(tmp_path)
+    refused = nova(*line.split(), "--data-dir", tmp_path)
+    assert refused.exit_code == 1
+    assert "too old for this Nova: it has schema 0003" in refused.output
     assert content(tmp_path) == before
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from former_store import migrate
 from sqlalchemy import text
 
 from nova_mcp.evidence import store
@@ -12,11 +13,11 @@ from nova_mcp.evidence.janitor import Janitor, retention_policy
 from nova_mcp.evidence.pruner import PruneRequest, erase_bodies, prune
 from nova_mcp.evidence.rules import DAY_MS, body_hash, canonical_body, genesis_hash, index_columns, link_hash
 from nova_mcp.settings import RetentionSettings
-from nova_mcp.storage import schema
 from nova_mcp.storage.engine import Database
-from nova_mcp.storage.migrations.runner import config
 
 ROWS = 8
+# The last schema in which nothing recorded an erasure.
+UNRECORDED = "0010"
 
 
 def findings(conn, kept=None, erased=None):
@@ -168,23 +169,22 @@ def _body_of(conn, server_id, seq):
     return bytes(conn.execute(query, {"server": server_id, "seq": seq}).scalar())
 
 
-# -- a store of the previous schema ----------------------------------------------------------------------------------
+# -- a store of a former schema --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def previous(empty_url, build, make_engine):
-    """A store as the version before left it: two chains, one body erased by its retention, one deleted by hand."""
-    from alembic import command
-
-    engine = make_engine(empty_url)
-    with engine.begin() as conn:
-        command.upgrade(config(conn), schema.REVISIONS[-2])
+    """A store from before erasures were recorded, brought to the schema that records them: two chains, one body erased
+    by its retention, one deleted by hand."""
+    with make_engine(empty_url).begin() as conn:
+        migrate(conn, UNRECORDED)
         for server_id in ("alpha", "beta"):
             store.register_server(conn, build.server(server_id))
             for number in range(1, ROWS + 1):
                 store.append_call(conn, build.call(server_id, f"{server_id}-{number}"))
         conn.execute(text("DELETE FROM ledger_body WHERE server_id = 'alpha' AND server_seq IN (2, 3, 6)"))
         conn.execute(text("UPDATE ledger_link SET erased_at_ms = 5 WHERE server_id = 'alpha' AND server_seq IN (2, 3)"))
+        migrate(conn)
     return empty_url
 
 
@@ -207,11 +207,11 @@ def test_an_upgrade_keeps_every_head_and_marks_where_records_of_erasures_begin(p
     with make_engine(previous).connect() as conn:
         before = {row.server_id: Head(row.head_seq, row.head_hash) for row in store.heads(conn)}
     with Database.open(previous) as db:
-        assert {name: head for name, head in heads_of(db).items() if name in before} == before
+        assert heads_of(db) == before
         erased = Erased()
         assert db.read_sync(findings, before, erased) == [("alpha", 6, "missing_body")]
         assert (erased.recorded, erased.before_records) == (2, 2)
-        (server_id,) = set(heads_of(db)) - set(before)
+        (server_id,) = set(before) - {"alpha", "beta"}
         record = last_record(db, server_id)
         assert record.kind == "erasure"
         assert json.loads(canonical_body(record))["arguments"]["why"] == {"before_records": 2}
@@ -234,19 +234,20 @@ def bare_marks():
             engine,
             "DELETE FROM ledger_body WHERE server_id = 'beta' AND server_seq = 5",
             "UPDATE ledger_link SET erased_at_ms = 5 WHERE server_id = 'beta' AND server_seq = 5",
-            f"UPDATE alembic_version SET version_num = '{schema.REVISIONS[-2]}'",
+            f"UPDATE alembic_version SET version_num = '{UNRECORDED}'",
         )
+        with engine.begin() as conn:
+            migrate(conn)
 
     return mark
 
 
 def test_a_store_in_which_nothing_was_erased_gets_no_such_record(empty_url, build, make_engine):
-    from alembic import command
-
     with make_engine(empty_url).begin() as conn:
-        command.upgrade(config(conn), schema.REVISIONS[-2])
+        migrate(conn, UNRECORDED)
         store.register_server(conn, build.server("alpha"))
         store.append_call(conn, build.call("alpha", "alpha-1"))
+        migrate(conn)
     with Database.open(empty_url) as db:
         assert list(heads_of(db)) == ["alpha"]
         assert db.read_sync(findings) == []

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from alembic import command
+from former_store import migrate
 from sqlalchemy import Integer, create_engine, insert
 
 from nova_mcp.evidence.model import Signals
@@ -18,7 +18,6 @@ from nova_mcp.memory.promotion.gates.entries import entry_of
 from nova_mcp.memory.promotion.model import DAY_MS, HOUR_MS
 from nova_mcp.memory.promotion.promoter import Wish
 from nova_mcp.memory.promotion.replay import replay_levels
-from nova_mcp.storage.migrations.runner import config
 from promotion_kit import FAILED, HERE, NOW, SIGHTED, WORKED, Site, added, phenomenon
 
 DRAFT = Birth("generated")
@@ -188,12 +187,13 @@ def test_a_store_from_before_knowledge_is_taken_over_with_everything_in_it(empty
     """Observations from then belong to no cluster: they are kept, and speak for nobody."""
     engine = create_engine(empty_url)
     with engine.begin() as conn:
-        command.upgrade(config(conn), "0005")
+        migrate(conn, "0005")
         names = [name for name in observation.c.keys() if name not in ("observation_id", "cluster_key")]  # noqa: SIM118
         held = {name: 1 if isinstance(observation.c[name].type, Integer) else name for name in names}
         held |= {"context_host": HERE, "selector_norm": "#go", "target_stable_id": None, "created_at_ms": NOW}
         held |= {"kind": "action_success", "payload": "{}", "candidate_key": None}
         conn.execute(insert(observation).values(**held))
+        migrate(conn)
     engine.dispose()
     site = Site(open_db(empty_url), build)
     assert site.marks(born(site, NOW + HOUR_MS)) == ()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from alembic import command
+from former_store import migrate
 from sqlalchemy import Connection, Table, column, create_engine, func, insert, select, table
 
 from nova_mcp.core.clock import Ports
@@ -29,7 +29,6 @@ from nova_mcp.memory.tasks.profiles.service import ProfileKeeper, Upsert, Upsert
 from nova_mcp.memory.tasks.profiles.shortlist import LEAST_JUDGED, PROFILES_PER_TERM
 from nova_mcp.memory.tasks.tables import task_instance, task_profile, task_profile_term, task_term
 from nova_mcp.storage.engine import Database
-from nova_mcp.storage.migrations.runner import config
 
 CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("require_observed"))
 CONTENT = TaskContent("spelling", "Spelling of the shop", "Find typing errors in product texts", CONDITION)
@@ -363,11 +362,12 @@ def test_profiles_from_before_terms_had_credits_are_worth_what_they_would_be_now
     profiles, terms = (db.read_sync(_all, one) for one in (task_profile, task_profile_term))
     engine = create_engine(empty_url)
     with engine.begin() as conn:
-        command.upgrade(config(conn), "0008")
+        migrate(conn, "0008")
         conn.execute(insert(task_profile), profiles)
         old = [{name: value for name, value in row.items() if name != "credit"} for row in terms]
         bare = table("task_profile_term", *(column(name) for name in old[0]))
         conn.execute(insert(bare), old)
+        migrate(conn)
     engine.dispose()
     assert len({row["credit"] for row in terms}) > 1
     assert open_db(empty_url).read_sync(_all, task_profile_term) == terms

@@ -369,7 +369,7 @@ def _give_name(fresh: Path, path: Path) -> None:
 
 
 def _migrate(path: Path, busy_timeout_ms: int) -> None:
-    _refuse_newer_file(path, busy_timeout_ms / 1000)
+    _refuse_other_schemas(path, busy_timeout_ms / 1000)
     engine = _sqlite_engine(path, busy_timeout_ms, writable=True)
     try:
         _ensure_wal(path, busy_timeout_ms)
@@ -384,12 +384,12 @@ def _migrate(path: Path, busy_timeout_ms: int) -> None:
         engine.dispose()
 
 
-def _refuse_newer_file(path: Path, patience_s: float) -> None:
-    """A store of a newer Nova is refused before anything opens it for writing, which would merge its log."""
+def _refuse_other_schemas(path: Path, patience_s: float) -> None:
+    """A store that this Nova can't upgrade is refused before anything opens it for writing and merges its log."""
     try:
         LookingSession(path, patience_s).run(schema.current_revision, (), {}, 0.0)
     except StoreUnavailable as refused:
-        if refused.reason == "schema_newer":
+        if refused.reason in ("schema_newer", "schema_retired"):
             raise
         # Everything else is found, and told apart, by opening it.
 

@@ -14,6 +14,7 @@ Reason = Literal[
     "down",
     "schema_newer",
     "schema_older",
+    "schema_retired",
     "missing",
     "not_a_store",
 ]
@@ -38,6 +39,10 @@ _MESSAGES: dict[Reason, tuple[str, str]] = {
     "schema_older": (
         "the store has the schema of an older Nova",
         "bring it up to date with `nova db upgrade`, or start a server on it; commands that only read change nothing",
+    ),
+    "schema_retired": (
+        "the store is too old for this Nova",
+        "bring it to that schema with the Nova that wrote it last, or use another data folder; nothing was changed",
     ),
     "missing": ("there is no store", "a server creates it when it starts; check --data-dir and --store"),
     "not_a_store": ("no Nova store was found there", "check --data-dir and --store, or restore a copy"),

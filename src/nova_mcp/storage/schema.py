@@ -15,8 +15,12 @@ metadata = MetaData(
 )
 
 # Listed here so that an up-to-date store opens without importing Alembic, which costs hundreds of milliseconds.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
+REVISIONS = ("0012",)
 HEAD = REVISIONS[-1]
+# The schema before the first one listed; a store that has it is taken over by one step.
+PREVIOUS = "0011"
+# Schemas from before the first published version, from which no step leads here.
+RETIRED = frozenset({"0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010"})
 _MIGRATION_LOCK = 0x6E6F7661
 
 
@@ -40,7 +44,11 @@ def current_revision(conn: Connection) -> str | None:
     if not inspect(conn).has_table("alembic_version"):
         return None
     revision: str | None = conn.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    if revision is not None and revision not in REVISIONS:
+    if revision in RETIRED:
+        raise StoreUnavailable(
+            "schema_retired", f"it has schema {revision}, and the oldest that can be upgraded is {PREVIOUS}"
+        )
+    if revision is not None and revision not in (PREVIOUS, *REVISIONS):
         raise StoreUnavailable("schema_newer", f"schema revision {revision}")
     return revision
 
