@@ -55,7 +55,7 @@ run: setup ## HTTP server on loopback, with the dashboard
 demo: setup ## a story over eight simulated days with a real browser, every chapter checked
 	$(BIN)/nova demo
 
-docs: $(READY) ## regenerate the tool manifest, the shell's completions and docs/tools.md
+docs: $(READY) ## regenerate the tool manifest, the shell's completions, docs/tools.md and docs/reasons.md
 	$(BIN)/nova tools --write
 
 lock: $(READY) ## resolve and lock dependencies anew

@@ -116,12 +116,7 @@ def _always(_: GateSettings) -> GateMode:
 def _emergency_stop(facts: GateFacts, _: GateSettings) -> NovaError | None:
     if not facts.stopped:
         return None
-    return Blocked(
-        "safety.emergency_stop",
-        "The operator has stopped Nova.",
-        "Only a person can lift it: remove the STOP file from the data folder.",
-        stage="gate",
-    )
+    return Blocked("safety.emergency_stop", stage="gate")
 
 
 def _disk_space(facts: GateFacts, settings: GateSettings) -> NovaError | None:
@@ -132,7 +127,6 @@ def _disk_space(facts: GateFacts, settings: GateSettings) -> NovaError | None:
     return Blocked(
         "storage.low_free_space",
         f"The data folder's disk has {free} free; this call needs {floor} MB.",
-        "Free disk space or move the data folder; evidence must stay writable.",
         stage="gate",
         retry_after_ms=60_000,
     )
@@ -169,7 +163,6 @@ def _session_budget(facts: GateFacts, _: GateSettings) -> NovaError | None:
     return BudgetExhausted(
         "budget.exhausted",
         f"This session has used up its {spent.cap} {_SPENT[spent.counter]}.",
-        "Stop and report what was done; a person can raise the cap, and a pause begins a new session.",
         stage="gate",
         retry_after_ms=spent.retry_after_ms,
         details={"counter": spent.counter, "cap": spent.cap},
@@ -192,8 +185,6 @@ def _bootstrap(facts: GateFacts, _: GateSettings) -> NovaError | None:
         return None
     return Blocked(
         "bootstrap.required",
-        "No instructions were loaded in this session; get_instructions gives them.",
-        "Read them once: what counts as proof, what is known here, and which runs are open.",
         stage="gate",
         fix=Fix("nova.get_instructions", {"agentId": facts.owner[1]}),
     )
@@ -205,7 +196,6 @@ def _shared_agent(facts: GateFacts, _: GateSettings) -> NovaError | None:
     return Blocked(
         "agent.shared_id",
         f'Two connections both act as agent "{facts.owner[1]}", so they share one active tab.',
-        "Give each client an agentId of its own.",
         stage="gate",
     )
 
@@ -215,8 +205,6 @@ def _perceive_first(facts: GateFacts, _: GateSettings) -> NovaError | None:
         return None
     return Blocked(
         "perceive.required",
-        "Nobody has looked at this document yet.",
-        "Look first, then act on what is really there.",
         stage="gate",
         # The tab is named: the one that was acted on need not be the current one.
         fix=Fix("nova.perceive", {"agentId": facts.owner[1], "targetId": facts.target_id or "active"}),
@@ -229,7 +217,6 @@ def _overlay(facts: GateFacts, _: GateSettings) -> NovaError | None:
     return Blocked(
         "blocking_overlay_active",
         f"A layer ({facts.covered_by}) covers the page, and the target is not on it.",
-        "Get rid of the layer first, or act on what stands on it.",
         stage="gate",
         fix=Fix("nova.dismiss_blockers", {"agentId": facts.owner[1], "targetId": facts.target_id or "active"}),
     )

@@ -24,8 +24,7 @@ def emergency_stop() -> NovaError:
 def shutting_down() -> NovaError:
     return Unavailable(
         "server.shutting_down",
-        "The server is shutting down.",
-        "Start it again and look at the page before repeating anything.",
+        hint="Start it again and look at the page before repeating anything.",
         stage="dispatch",
     )
 

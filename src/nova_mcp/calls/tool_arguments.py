@@ -33,7 +33,7 @@ def _enter_door(envelope: Envelope, catalogue: Catalogue) -> None:
     outer = parse_arguments(CallParams, envelope.arguments)
     inner = canonical_name(outer.tool)
     if inner == DOOR:
-        raise InvalidParams("call.nested", "nova.call can't call itself.", "Name the tool you want in `tool`.")
+        raise InvalidParams("call.nested")
     try:
         catalogue.find(inner)
     except UnknownTool as unknown:

@@ -18,7 +18,7 @@ from nova_mcp.server.manifest import MANIFEST_FILE, ListedTool, load_manifest
 from nova_mcp.settings import Settings
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.names import published_name
-from nova_mcp.tools.publish import manifest_text, reference_text
+from nova_mcp.tools.publish import manifest_text, reasons_text, reference_text
 
 app = typer.Typer(add_completion=False)
 
@@ -26,7 +26,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def tools(
     bundle: Annotated[str | None, typer.Option(help="core, all, or bundles: a,b; default: as configured.")] = None,
-    write: Annotated[bool, typer.Option("--write", help="Regenerate manifest, completions, docs/tools.md.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Regenerate manifest, completions, reference pages.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit code 1 when they are out of date.")] = False,
     json: AsJson = False,
     data_dir: DataDir = None,
@@ -99,4 +99,5 @@ def _generated_files() -> dict[Path, str]:
         package / "server" / MANIFEST_FILE: manifest_text(catalogue),
         package / "cli" / COMPLETION_FILE: completion_text(tuple(COMMANDS), load),
         checkout / "docs" / "tools.md": reference_text(catalogue),
+        checkout / "docs" / "reasons.md": reasons_text(),
     }

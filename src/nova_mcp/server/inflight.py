@@ -53,7 +53,6 @@ def _stopping(message: str, *, dispatched: bool) -> Unavailable:
     return Unavailable(
         "server.shutting_down",
         message,
-        "Connect again, look at the page, then decide whether to repeat the call.",
         retry_after_ms=RESTART_RETRY_MS,
         action_dispatched=dispatched,
     )

@@ -61,7 +61,6 @@ class Limits:
                 raise BudgetExhausted(
                     "rate.limited",
                     f"{self._per_minute} requests a minute are allowed and used up",
-                    "Nothing ran. Wait for retryAfterMs, then call again.",
                     stage="gate",
                     retry_after_ms=retry_after_ms,
                 )

@@ -36,7 +36,6 @@ def parse_arguments(params: type[P], arguments: Mapping[str, Json]) -> P:
         raise InvalidParams(
             "invalid_params",
             told + more,
-            "Nothing ran. Correct the arguments and call again.",
             details={"argument": first[:SHOWN_CHARS]} if first else {},
         ) from None
     except RecursionError:

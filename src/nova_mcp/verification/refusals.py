@@ -94,7 +94,6 @@ def busy(message: str, commit: GuardedCommit) -> NovaError:
     return Unavailable(
         "guarded_commit.coordinator_busy",
         message,
-        "Wait for its answer, then look at the page before acting on it.",
         stage="guarded_commit_check",
         retry_after_ms=BUSY_AGAIN_MS,
         details={"guardedCommit": commit_json(commit)},

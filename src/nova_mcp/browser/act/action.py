@@ -91,7 +91,6 @@ class RefusesCommits:
             raise CommitRefused(
                 "guarded_commit.missing_contract",
                 f"This is a commit point ({point.kind}): {point.why}.",
-                "Say what should come of it with expect or transitionContract.",
                 stage="guarded_commit_check",
                 details={"commitKind": point.kind, "why": point.why},
             )
@@ -271,16 +270,13 @@ async def refuse_if_undelivered(tab: "Tab", locator: Locator, observation: Obser
 
 def left_the_page(spoken: str) -> Precondition:
     """The element is no longer there, and nothing decisive was sent to it."""
-    return Precondition(
-        "action.unstable", f"{spoken} left the page.", "Call nova.perceive again.", stage="actionability"
-    )
+    return Precondition("action.unstable", f"{spoken} left the page.", stage="actionability")
 
 
 def gone(locator: Locator) -> Precondition:
     return Precondition(
         "action.unstable",
         f"{locator.spoken} was gone when the press arrived.",
-        "Call nova.perceive again.",
         stage="dispatch",
         action_dispatched=False,
     )

@@ -166,7 +166,6 @@ class _Choosing:
             raise Precondition(
                 "option.disabled",
                 f"The option {quoted(disabled, 80)} can't be chosen now.",
-                "Fill in what it waits for, or choose another.",
                 stage="actionability",
                 details={"options": list(told["shown"])},
             )
@@ -357,7 +356,6 @@ class _NativeChoice:
             raise Precondition(
                 "option.not_applied",
                 f"{self.choosing.locator.spoken} does not take the focus.",
-                "Click it first, or look at the page again.",
                 stage="actionability",
                 action_dispatched=False,
             )

@@ -315,11 +315,7 @@ async def _refusal(tab: "Tab", locator: Locator, target: Target, told: Answer) -
     frame = target.frame_id or ""
     match told["state"]:
         case "invalid":
-            return InvalidParams(
-                "selector.invalid",
-                f"The selector {locator.spoken} can't be read.",
-                'Use CSS, text=…, role=button[name="…"], or a ref.',
-            )
+            return InvalidParams("selector.invalid", f"The selector {locator.spoken} can't be read.")
         case "ambiguous":
             seen = [read_element(item, frame) for item in told["candidates"]]
             candidates = await described(tab, seen)
@@ -352,7 +348,6 @@ async def _not_ready(tab: "Tab", locator: Locator, told: Answer, frame: str) -> 
         return Precondition(
             "type.not_editable",
             f"{locator.spoken} takes no text.",
-            "Choose a text field; perceive lists them as textbox.",
             stage="actionability",
         )
     if why == "obstructed":
@@ -379,7 +374,6 @@ async def obstructed(tab: "Tab", locator: Locator, blocker: SeenElement | None) 
     return Precondition(
         "action.obstructed",
         f"{locator.spoken} is covered by another element.",
-        "Deal with the element named in obstructedBy, then call again.",
         stage="actionability",
         details={"obstructedBy": by} if by is not None else None,
         action_dispatched=False,

@@ -105,11 +105,7 @@ async def reload(
     """Load the page again; with `recover` only a tab that is stalled, crashed or lost."""
     if tab.channel.state == "ready" and recover:
         if await _answers(tab, PING_MS):
-            raise Precondition(
-                "reload.not_needed",
-                "The tab answers, so there is nothing to recover.",
-                "Call nova.reload without recover.",
-            )
+            raise Precondition("reload.not_needed")
         recovered = await _stop_or_replace(tab)
     else:
         recovered = await _revive(tab)

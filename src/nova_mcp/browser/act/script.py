@@ -126,7 +126,6 @@ def _threw(why: str, *, timed_out: bool = False) -> Precondition:
     return Precondition(
         "eval.script_threw",
         f'The script failed: "{one_line(why, SHOWN)}"',
-        "Correct the expression; what it did before it failed is done.",
         stage="dispatch",
         action_dispatched=True,
         details={"timedOut": True} if timed_out else None,

@@ -135,7 +135,6 @@ class _Scrolling:
             raise NotFound(
                 "scroll.container_not_found",
                 f"There is no box {locator.spoken} to scroll.",
-                "Leave container out to scroll what a person would, or use a ref from nova.perceive.",
                 details=missing.details,
             ) from None
         return element.node
@@ -256,18 +255,13 @@ def _refusal(told: Answer, named: Locator | None) -> NovaError:
                 stage="actionability",
             )
         case "not_visible":
-            return Precondition(
-                "action.not_visible", f"{spoken} is not visible.", "Open what hides it.", stage="actionability"
-            )
+            return Precondition("action.not_visible", f"{spoken} is not visible.", stage="actionability")
         case "gone":
-            return Precondition(
-                "action.unstable", f"{spoken} left the page.", "Call nova.perceive again.", stage="actionability"
-            )
+            return Precondition("action.unstable", f"{spoken} left the page.", stage="actionability")
         case _:
             other = " in that direction" if told.get("other") else ""
             return Precondition(
                 "scroll.not_scrollable",
                 f"{spoken} can't be scrolled{other}.",
-                "Leave container out to scroll what a person would.",
                 stage="actionability",
             )

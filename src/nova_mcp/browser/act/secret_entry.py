@@ -55,9 +55,7 @@ class SecretGuard:
         except DocumentChanged:
             raise navigating() from None
         if told["lost"]:
-            raise Precondition(
-                "action.unstable", _GONE, "Call nova.perceive again.", stage="actionability", action_dispatched=False
-            )
+            raise Precondition("action.unstable", _GONE, stage="actionability", action_dispatched=False)
 
 
 def _hidden(scene: Scene) -> Scene:

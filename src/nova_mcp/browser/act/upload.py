@@ -187,7 +187,6 @@ class _Uploading:
             raise Precondition(
                 "upload.not_file_input",
                 f"{self.locator.spoken} is no file input, and pressing it asked for no file.",
-                "Name the file input itself, or the button that opens the file chooser.",
                 stage="verify",
                 action_dispatched=True,
             )

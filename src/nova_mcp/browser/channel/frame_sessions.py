@@ -192,7 +192,7 @@ def about_source(question: str, args: Json) -> str:
 
 
 def frame_detached() -> NotFound:
-    return NotFound("frame.detached", "The frame is no longer in the page.", "Call nova.perceive again.")
+    return NotFound("frame.detached")
 
 
 def _frames_of(tree: dict[str, Any]) -> list[str]:

@@ -46,8 +46,6 @@ def storm() -> Unavailable:
     """The page was given up because it would not stop asking."""
     return Unavailable(
         "dialog.storm",
-        "The page opened dialog after dialog, so it was closed and opened anew under the same tab id.",
-        "Look at the tab again with nova.perceive before acting on it.",
         stage="observe",
         retry_after_ms=1000,
     )
@@ -137,14 +135,8 @@ class PageChannel:
         if self.stormed:
             return storm()
         if self.state == "crashed":
-            return Unavailable(
-                "tab.crashed",
-                "The page's process crashed.",
-                "Call nova.reload with recover:true to bring the tab back.",
-            )
-        return Unavailable(
-            "tab.lost", "The page is gone.", "Call nova.reload with recover:true, or nova.tabs to see what is open."
-        )
+            return Unavailable("tab.crashed")
+        return Unavailable("tab.lost")
 
     # -- asking
 
@@ -171,9 +163,7 @@ class PageChannel:
             return found
         if self._frames.known(frame_id) is not None:
             raise frame_detached()
-        raise NotFound(
-            "frame.unknown", "There is no frame with that id on this page.", "Use a frameId that Nova gave you."
-        )
+        raise NotFound("frame.unknown")
 
     def known_frame(self, frame_id: str) -> str:
         """The whole id of a frame that was given out; any other text stays what it is."""
@@ -273,7 +263,6 @@ class PageChannel:
         return Unavailable(
             "cdp.renderer_stalled",
             f"The page did not answer within {timeout_ms} ms.",
-            "Wait and try again, or call nova.reload with recover:true.",
             retry_after_ms=2000,
             details={"hostBusy": True} if busy else None,
         )

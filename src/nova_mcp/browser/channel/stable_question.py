@@ -16,7 +16,6 @@ def navigating() -> Unavailable:
     return Unavailable(
         "page.navigating",
         "The page was replaced while it was being read.",
-        "Wait for the page to settle, then call again.",
         retry_after_ms=500,
     )
 

@@ -181,7 +181,7 @@ async def find_composer(tab: "Tab", input_locator: Locator | None = None) -> Com
     control = await _only(
         tab,
         told.elements("boxes"),
-        NotFound("action.no_input_field", missing, "Name the box with inputSelector; perceive lists textbox lines."),
+        NotFound("action.no_input_field", missing),
         "boxes could take a message",
     )
     return Composer(control, told.said["text"])
@@ -197,11 +197,7 @@ async def find_send(tab: "Tab", composer: Composer) -> SendControl:
     control = await _only(
         tab,
         sends,
-        NotFound(
-            "action.no_send_control",
-            "Nothing beside the message box sends it.",
-            "Name the control with selector or ref, or press Enter in the box with nova.type_selector.",
-        ),
+        NotFound("action.no_send_control"),
         "controls could send the message",
     )
     return SendControl(control, by_enter=False)
@@ -242,7 +238,7 @@ async def find_option(tab: "Tab", label: str, picker: Picker | None = None) -> P
     control = await _only(
         tab,
         told.elements("found"),
-        NotFound("option.not_found", f"No option is called {quoted(label, 80)}."),
+        NotFound("option.not_found", f"No option is called {quoted(label, 80)}.", ""),
         f"options are called {quoted(label, 80)}",
     )
     return PickerOption(control, found[0]["labels"][0], native=False, index=None, disabled=found[0]["off"])
@@ -308,6 +304,5 @@ async def _ambiguous(tab: "Tab", elements: Sequence[SeenElement], what: str) -> 
     return Precondition(
         "selector.ambiguous",
         f"{len(elements)} {what}.",
-        "Use one of the candidates' refs.",
         details={"candidates": candidates, "matchCount": len(elements)},
     )

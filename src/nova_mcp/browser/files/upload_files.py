@@ -62,7 +62,6 @@ def _read(given: str, roots: Sequence[Path], staging: Path, own: OwnFiles) -> Up
         raise PolicyDenied(
             "upload.path_not_allowed",
             f"The file {name} is not in a folder that files may be uploaded from.",
-            "Ask the person to put it into Nova's uploads folder, or to allow its folder in upload_roots.",
         )
     for path in inside:
         # Of several roots that hold a file the innermost one was meant for it.
@@ -70,11 +69,7 @@ def _read(given: str, roots: Sequence[Path], staging: Path, own: OwnFiles) -> Up
         # Another principal's files, and those of Nova's own, answer like files that are not there.
         if own.covers(path, root) and (found := _staged(path, root, staging)) is not None:
             return found
-    raise NotFound(
-        "upload.not_found",
-        f"There is no readable file {name}.",
-        "Check the name; folders can't be uploaded.",
-    )
+    raise NotFound("upload.not_found", f"There is no readable file {name}.")
 
 
 def _staged(path: Path, root: Path, staging: Path) -> UploadFile | None:

@@ -93,8 +93,7 @@ def find_browser(override: Path | None, machine: Machine) -> Found:
     tried.append(f"Playwright: {machine.managed}" if machine.managed else "Playwright: none")
     raise Unavailable(
         "browser.not_found",
-        "No Chromium, Chrome or Edge was found.",
-        f"Run `playwright install chromium` or set NOVA_BROWSER. Tried: {', '.join(tried)}.",
+        hint=f"Run `playwright install chromium` or set NOVA_BROWSER. Tried: {', '.join(tried)}.",
     )
 
 

@@ -550,19 +550,13 @@ def _uid() -> int | None:
 
 
 def _restart_limit() -> Unavailable:
-    return Unavailable(
-        "browser.restart_limit",
-        "The browser ended more than three times within a minute.",
-        "Wait a minute; then look at the machine's memory and the browser's own log.",
-        retry_after_ms=RELAUNCH_WINDOW_MS,
-    )
+    return Unavailable("browser.restart_limit", retry_after_ms=RELAUNCH_WINDOW_MS)
 
 
 def _driver_failed(why: str) -> Unavailable:
     return Unavailable(
         "browser.launch_failed",
         f"The process that drives the browser did not start: {why}",
-        "Look at the machine's memory and processes, then try again; nova doctor checks the installation.",
         retry_after_ms=RETRY_AFTER_MS,
     )
 

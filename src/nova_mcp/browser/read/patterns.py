@@ -60,8 +60,6 @@ def too_slow(*, host_busy: bool) -> Precondition:
     """What a caller is told whose pattern was ended."""
     return Precondition(
         "search.regex_timeout",
-        "The regular expression took longer than a second and was ended.",
-        "Use a simpler one without nested repetition, or match contains.",
         stage="observe",
         details={"hostBusy": True} if host_busy else None,
     )

@@ -155,11 +155,7 @@ async def capture(tab: Tab, options: ShotOptions, secrets_at: SecretsAt = no_sec
     tab.require_ready()
     frame = frame_shot(await _layout(tab), options)
     if frame is None:
-        raise NotFound(
-            "screenshot.not_capturable",
-            "That part of the page is hidden or empty.",
-            "Choose another element or region.",
-        )
+        raise NotFound("screenshot.not_capturable")
     marked = 0
     covered: dict[str, int] = {}
     try:

@@ -79,7 +79,7 @@ async def extract_tables(tab: "Tab", request: TableRequest) -> TablesReport:
             question = _question(request, element.node)
             told = answer(await tab.channel.ask("tables", question, frame_id=frame_id, timeout_ms=ANSWER_MS))
             if told.get("gone"):
-                raise NotFound("ref.stale", "The element left the page meanwhile.", "Call nova.perceive again.")
+                raise NotFound("ref.stale", "The element left the page meanwhile.")
             gathered.take(frame_id, told, request.max_tables)
             return gathered
         async for frame_id, told in ask_inline(tab, "tables", _question(request, None), ANSWER_MS):

@@ -177,15 +177,11 @@ async def read_text(tab: "Tab", request: ReadRequest) -> ReadReport:
     raw, moved = await on_one_document(tab, look)
     told = answer(raw)
     if told.get("gone"):
-        raise NotFound("ref.stale", "The element left the page while it was being read.", "Call nova.perceive again.")
+        raise NotFound("ref.stale", "The element left the page while it was being read.")
     text = str(told["text"])
     digest = content_hash(text)
     if wanted_hash is not None and digest != wanted_hash:
-        raise Precondition(
-            "read.source_changed",
-            "The text changed since the token was given out.",
-            "Call nova.read_text without continuationToken to read the new text.",
-        )
+        raise Precondition("read.source_changed")
     if element is None:
         tab.perceived_epoch = tab.page_epoch
         tab.learn_status(told["status"])

@@ -114,11 +114,7 @@ class _Waiting:
         frame_id = self.target.frame_id
         told = answer(await self.tab.channel.ask("waitFor", question, frame_id=frame_id, timeout_ms=piece + _ANSWER_MS))
         if told["state"] == "invalid":
-            raise InvalidParams(
-                "selector.invalid",
-                f"The selector {request.locator.spoken} can't be read.",
-                'Use CSS, text=…, role=button[name="…"], or a ref.',
-            )
+            raise InvalidParams("selector.invalid", f"The selector {request.locator.spoken} can't be read.")
         self.last, self.since = told, told["since"]
         if self.target.node is not None and told["matchCount"] == 0:
             # Rendered anew it may be another node by now.
@@ -157,7 +153,6 @@ class _Waiting:
             return Precondition(
                 "wait_for_selector.still_changing",
                 f"{spoken} is {request.state}, but it kept changing for {request.timeout_ms} ms.",
-                "Wait again, or with a smaller stableMs.",
                 stage="observe",
                 retry_after_ms=_RETRY_MS,
                 details=details,
@@ -165,7 +160,6 @@ class _Waiting:
         return Missed(
             "wait_for_selector.timeout",
             f"{spoken} was not {request.state} within {request.timeout_ms} ms.",
-            "Look at the page with nova.perceive, or wait longer with timeoutMs.",
             stage="observe",
             retry_after_ms=_RETRY_MS,
             details=details,

@@ -105,7 +105,6 @@ def limit_reached(limit: int = MAX_SANDBOXES, *, yours: bool = False) -> Precond
     return Precondition(
         "sandbox.limit_reached",
         f"{limit} sandboxes {'are yours' if yours else 'exist'}, which is the limit.",
-        "Delete a sandbox that is no longer needed with nova.sandbox_delete.",
     )
 
 

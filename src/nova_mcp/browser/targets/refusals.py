@@ -21,7 +21,6 @@ def several_claims(held: int, covered: Sequence["Tab"]) -> Precondition:
     return Precondition(
         "tab.active_ambiguous",
         f'You hold {held} claims, so "active" could mean any of your tabs.',
-        "Name the tab by its targetId.",
         details=_listed(covered),
     )
 
@@ -36,12 +35,7 @@ def several_connections(agent_id: str, used: Sequence["Tab"]) -> Precondition:
 
 
 def no_active_tab(mine: Sequence["Tab"]) -> NotFound:
-    return NotFound(
-        "tab.no_active_tab",
-        "You have no current tab.",
-        "Open a page with nova.navigate, or name an open tab by its targetId.",
-        details=_listed(mine),
-    )
+    return NotFound("tab.no_active_tab", details=_listed(mine))
 
 
 def none_inside(sandbox_id: str, inside: Sequence["Tab"], last_seen: dict[str, Json]) -> NotFound:
@@ -57,7 +51,6 @@ def unknown_sandbox(sandbox_id: str, last_seen: dict[str, Json]) -> InvalidParam
     return InvalidParams(
         "sandbox.unknown",
         f'There is no sandbox "{sandbox_id[:20]}".',
-        "Call nova.sandbox_list to see yours.",
         details=last_seen,
     )
 
@@ -67,13 +60,10 @@ def unknown_tab(target_id: str, last_seen: dict[str, Json]) -> InvalidParams:
     return InvalidParams(
         "tab.unknown",
         f'There is no tab "{quoted}".',
-        "Call nova.tabs to see what is open, or nova.tab_new to open another.",
         details=last_seen,
     )
 
 
 def too_many_tabs(limit: int, *, yours: bool = False) -> Precondition:
     whose = f"{limit} tabs of yours" if yours else f"{limit} tabs"
-    return Precondition(
-        "tab.limit_reached", f"{whose} are open, which is the limit.", "Close tabs with nova.tab_close."
-    )
+    return Precondition("tab.limit_reached", f"{whose} are open, which is the limit.")

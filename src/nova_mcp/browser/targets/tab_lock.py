@@ -23,7 +23,6 @@ def _busy(waited_ms: int) -> Unavailable:
     return Unavailable(
         "tab.busy",
         f"Another call held this tab for more than {waited_ms} ms.",
-        "Try again shortly, or work in a tab of your own (nova.tab_new).",
         retry_after_ms=1000,
     )
 

@@ -69,7 +69,6 @@ class ClaimEndings:
             raise Unavailable(
                 "claim.finalize_failed",
                 f"The claim could not be finalized and stays yours: {failure.message}",
-                "Release it again in a moment.",
                 stage="dispatch",
                 retry_after_ms=AGAIN_MS,
                 details={"taskId": closing.claim.task_id, "targetId": closing.claim.target_id},
@@ -107,16 +106,11 @@ def require_coverage(coverage: Coverage | None, closing: Closing) -> None:
     """Refuses to let a claim go before Learn Mode has come far enough, or its owner says why it can't."""
     match judge_coverage(coverage, closing.order):
         case "reason_required":
-            raise InvalidParams(
-                "learn.coverage_reason_required",
-                "coverageExhausted needs coverageExhaustedReason while Learn Mode is unfinished.",
-                "Say in 20 to 500 characters why the rest can't be covered.",
-            )
+            raise InvalidParams("learn.coverage_reason_required")
         case "not_met" if coverage is not None:
             raise CoverageNotMet(
                 "learn.coverage_not_met",
                 f"Learn Mode has not covered what it asked for, so the claim stays: {_missing(coverage)}.",
-                "Cover the rest, or release with coverageExhausted and a reason.",
                 stage="precondition",
                 details={
                     "taskId": closing.claim.task_id,

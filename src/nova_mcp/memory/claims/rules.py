@@ -118,7 +118,6 @@ def too_many(held: int) -> TooManyClaims:
     return TooManyClaims(
         "claim.too_many",
         f"You hold {held} claims, which is the limit.",
-        "Release claims you no longer need with nova.tab_release; nova.tabs lists them.",
         stage="precondition",
     )
 
@@ -127,7 +126,6 @@ def wrong_token(place: Place) -> ClaimMismatch:
     return ClaimMismatch(
         "claim.finalization_token_mismatch",
         f"The finalizationToken is not the one of your claim on {place}.",
-        "Use the token that nova.tab_claim returned; claiming again as the same agent returns it once more.",
         stage="precondition",
     )
 

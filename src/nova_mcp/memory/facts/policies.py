@@ -76,7 +76,6 @@ def capability_missing(lacking: Lacking, agent_id: str, target_id: str) -> Capab
     return CapabilityMissing(
         "policy.capability_missing",
         f"The operator demands {lacking.capability} on {lacking.service_key}, and no current fact shows it.",
-        "Look at the page and report what it shows with nova.ok_observe, or have policies.toml changed.",
         stage="gate",
         fix=Fix("nova.perceive", {"agentId": agent_id, "targetId": target_id}),
         details={"capability": lacking.capability, "serviceKey": lacking.service_key},

@@ -13,7 +13,6 @@ def acknowledge_required(due: Due) -> Unacknowledged:
     return Unacknowledged(
         "acknowledge_required",
         f"{count} note{'' if count == 1 else 's'} about {due.host} must be acknowledged before this page is acted on.",
-        "Read notes, decide whether your call still fits them, then send the call in fix and repeat yours.",
         stage="gate",
         fix=Fix(
             "nova.domain_note_ack",
@@ -62,7 +61,6 @@ def too_long(chars: int) -> InvalidParams:
     return InvalidParams(
         "note_too_long",
         f"a note that warns or blocks has at most {MOST_ENFORCED_CHARS} characters (received {chars})",
-        "Shorten it, or set enforcement to none.",
         details={"argument": "value", "maxChars": MOST_ENFORCED_CHARS, "chars": chars},
     )
 
@@ -72,27 +70,17 @@ def full(refused: Full, domain: str) -> Precondition:
     return Precondition(
         "domain_notes.full",
         f"There are {refused.cap} notes {where} already; nothing is pushed out to make room.",
-        "Delete one with nova.domain_note_delete, or put more into one that is there.",
         stage="precondition",
         details={"cap": refused.cap},
     )
 
 
 def not_found(domain: str, key: str) -> NotFound:
-    return NotFound(
-        "domain_note.not_found",
-        f'There is no note "{key}" about {domain}.',
-        "nova.domain_notes_list shows which there are.",
-    )
+    return NotFound("domain_note.not_found", f'There is no note "{key}" about {domain}.')
 
 
 def no_target() -> InvalidParams:
-    return InvalidParams(
-        "no_target",
-        "There is no tab to acknowledge a note for.",
-        "Open the page first; an acknowledgement counts for one tab.",
-        details={"argument": "targetId"},
-    )
+    return InvalidParams("no_target", details={"argument": "targetId"})
 
 
 def host_mismatch(domain: str, host: str | None, target_id: str) -> InvalidParams:
@@ -100,7 +88,6 @@ def host_mismatch(domain: str, host: str | None, target_id: str) -> InvalidParam
     return InvalidParams(
         "host_mismatch",
         f"{target_id} {stands}, not on {domain}.",
-        "Acknowledge where the page is, or name the tab that shows it.",
         details={"argument": "domain", "targetId": target_id, "host": host},
     )
 
@@ -109,7 +96,6 @@ def not_delivered(key: str, domain: str) -> Precondition:
     return Precondition(
         "domain_note.not_delivered",
         f"The current text of {key} has not been shown to you in full yet.",
-        "Read it first: send the call in fix.",
         stage="precondition",
         fix=Fix("nova.domain_notes_list", {"domain": domain, "key": key}),
     )

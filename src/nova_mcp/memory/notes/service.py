@@ -255,18 +255,13 @@ def _item(one: Glimpse, chars: int) -> SurfacedItem:
 
 
 def memory_disabled() -> PolicyDenied:
-    return PolicyDenied(
-        "browser_memory.disabled",
-        "Browser Memory is off for this user.",
-        "Only the operator can turn it on: notes.browser_memory.users in nova.toml.",
-    )
+    return PolicyDenied("browser_memory.disabled")
 
 
 def domain_excluded(domain: str, reason: ExclusionReason) -> PolicyDenied:
     return PolicyDenied(
         "browser_memory.domain_excluded",
         f"Nothing is remembered about {domain}.",
-        "Keep this to yourself; the operator decides with notes.browser_memory.allow_domains and exclude_domains.",
         details={"reason": reason, "saved": False, "domain": domain},
     )
 
@@ -276,7 +271,6 @@ def memory_full(full: Full) -> Precondition:
     return Precondition(
         "browser_memory.full",
         f"There are {full.cap} memories of {where}, all of them the user's own.",
-        "Forget some with nova.memory_forget.",
         stage="precondition",
     )
 
@@ -295,18 +289,12 @@ def refused(outcome: Outcome) -> Stored | Stale | NovaError:
         case Stored() | Stale():
             return outcome
         case operator_store.Refused("missing"):
-            return NotFound(
-                "operator_notes.not_found",
-                "There is no note of that id, so nothing was stored.",
-                "Leave id out to store a new one; nova.operator_notes_list shows those there are.",
-                stage="precondition",
-            )
+            return NotFound("operator_notes.not_found", stage="precondition")
         case operator_store.Refused("user_owned"):
             return user_owned()
         case _:
             return Precondition(
                 "operator_notes.full",
                 f"There are {operator_store.PER_PRINCIPAL} notes, and none that nobody used for 90 days.",
-                "Delete one with nova.operator_notes_delete.",
                 stage="precondition",
             )

@@ -4,24 +4,12 @@ from nova_mcp.errors import NotFound
 
 
 def no_profile(profile_id: str) -> NotFound:
-    return NotFound(
-        "task.profile_not_found",
-        f'There is no profile "{profile_id[:64]}".',
-        "nova.task_profiles lists those there are.",
-    )
+    return NotFound("task.profile_not_found", f'There is no profile "{profile_id[:64]}".')
 
 
 def no_run(instance_id: str) -> NotFound:
-    return NotFound(
-        "task.instance_not_found",
-        f'There is no run "{instance_id[:64]}".',
-        "Start one with nova.task_instance_create, or take the id from its answer.",
-    )
+    return NotFound("task.instance_not_found", f'There is no run "{instance_id[:64]}".')
 
 
 def no_guidance(log_id: str) -> NotFound:
-    return NotFound(
-        "task.guidance_not_found",
-        f'There is no guidance "{log_id[:64]}".',
-        "nova.task_guidance_logs lists what was logged.",
-    )
+    return NotFound("task.guidance_not_found", f'There is no guidance "{log_id[:64]}".')

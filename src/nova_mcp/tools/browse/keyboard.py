@@ -154,11 +154,7 @@ async def input_key(ctx: ToolContext, p: KeyParams) -> KeyResult:
     Enter in a form or message box is a commit point."""
     stroke = parse_key(p.key)
     if belongs_to_browser(stroke):
-        raise InvalidParams(
-            "key.not_allowed",
-            f"{stroke.spelled} belongs to the browser, not to the page.",
-            "Use nova.navigate, nova.reload or the tab tools for what the browser does.",
-        )
+        raise InvalidParams("key.not_allowed", f"{stroke.spelled} belongs to the browser, not to the page.")
     ctx.tab.require_ready()
     guard = CallGuard(ctx, wish_of(p))
     keyed = await press_keys(ctx.tab, p.locator(), Strokes(stroke, p.repeat), manner_of(p, guard), ctx.ports)

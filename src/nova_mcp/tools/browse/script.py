@@ -49,12 +49,7 @@ class EvalResult(PageResult):
 async def eval(ctx: ToolContext, p: EvalParams) -> EvalResult:  # noqa: A001 - the name agents know it by
     """Evaluates a JavaScript expression in a tab. What the page shows afterwards no longer counts as evidence."""
     if not ctx.settings.enable_eval:
-        raise PolicyDenied(
-            "feature.disabled",
-            "nova.eval is switched off on this server.",
-            "Use nova.perceive and the acting tools, or ask the operator to start Nova with --enable-eval.",
-            stage="gate",
-        )
+        raise PolicyDenied("feature.disabled", stage="gate")
     if ctx.evidence.tab is None:
         # Says that there is no tab to run it in.
         await ctx.browser.targets.resolve(ctx.caller, p.target_id)

@@ -113,7 +113,6 @@ def _sensitive(part: str, looks: str) -> InvalidParams:
     return InvalidParams(
         "ok.sensitive_value",
         f"{part} looks like {looks}; such things are never kept, so nothing of this call was.",
-        "Report the state it stands for, such as that a password is set, and leave the secret out.",
         details={"argument": part.replace("[", ".").replace("]", "")},
     )
 
@@ -172,8 +171,6 @@ def _place(ctx: ToolContext) -> Place:
     if place is None:
         raise Precondition(
             "ok.no_service",
-            "The tab shows no web page, so there is no service to know anything about.",
-            "Open an http or https page with nova.navigate first.",
         )
     return place
 

@@ -143,12 +143,7 @@ async def _left(ctx: ToolContext, remaining: Sequence[Blocker]) -> list[BlockerL
 
 
 def _suppressed() -> PolicyDenied:
-    return PolicyDenied(
-        "blockers.repeat_suppressed",
-        "The layers on this page did not go away when this was tried before.",
-        "Work around them, use mode aggressive, or ask a person with nova.ask_human.",
-        stage="verify",
-    )
+    return PolicyDenied("blockers.repeat_suppressed", stage="verify")
 
 
 def _needs_person(ctx: ToolContext, done: Dismissal, left: Sequence[BlockerLeft]) -> PolicyDenied:
@@ -163,7 +158,6 @@ def _needs_person(ctx: ToolContext, done: Dismissal, left: Sequence[BlockerLeft]
     return PolicyDenied(
         "blockers.needs_human",
         f"What lies over the page ({', '.join(kinds)}) has no control that refuses or closes it.",
-        "A person has to decide; mode aggressive hides layers that are neither a log-in, a paywall nor a check.",
         stage="actionability",
         fix=Fix("nova.ask_human", args),
         details={

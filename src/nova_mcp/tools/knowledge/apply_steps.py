@@ -244,7 +244,6 @@ class Running:
             raise Precondition(
                 "pks.playbook_timeout",
                 f"The time was up before step {step.index + 1} could be done.",
-                "Look at the page with nova.perceive before going on; a larger timeoutMs gives it more time.",
                 stage="dispatch",
             )
         return left
@@ -348,6 +347,5 @@ async def refuse_killed(ctx: ToolContext) -> None:
     raise Killed(
         "pks.kill_switch",
         f"The operator has switched applying what was learned off {where}.",
-        "Work by hand with nova.perceive and nova.click_selector; only a person can lift it, with `nova kill clear`.",
         stage="gate",
     )

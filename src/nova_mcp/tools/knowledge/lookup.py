@@ -319,7 +319,6 @@ def _signals_required(message: str) -> InvalidParams:
     return InvalidParams(
         "signals_required",
         message,
-        "Open the page, or send what you see in observation.signals.",
         details={"argument": "observation.signals"},
     )
 

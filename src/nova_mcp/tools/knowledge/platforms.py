@@ -177,5 +177,5 @@ def _refusal(problem: Problem) -> NovaError:
     if problem.code in PolicyDenied.reasons:
         return PolicyDenied(problem.code, problem.message, "Add a platform of your own under another id.")
     if problem.code == "invalid_params" and problem.where:
-        return InvalidParams(problem.code, problem.message, details={"argument": problem.where})
+        return InvalidParams(problem.code, problem.message, "", details={"argument": problem.where})
     return refusal(problem, "aliases" if "alias" in problem.message else "patterns")

@@ -41,7 +41,6 @@ def scope_on(tab: Tab, named: str | None) -> ScopeName:
         raise InvalidParams(
             "pks.scope_mismatch",
             f"{tab.target_id} shows {here or 'no site'}, not {wanted}.",
-            "Leave scope out, or name a tab that shows it.",
             details={"argument": "scope"},
         )
     return wanted
@@ -62,7 +61,6 @@ def require_open(ctx: ToolContext, scope: ScopeName) -> Tab:
         raise Precondition(
             "pks.scope_not_open",
             f"{scope} is not open in any of your tabs.",
-            "Open a page of it first; what is written is checked against it.",
             fix=Fix("nova.navigate", {"url": f"https://{scope}/"}),
         )
     return tab
@@ -79,7 +77,6 @@ def unknown_scope(scope: ScopeName) -> NotFound:
     return NotFound(
         "pks.scope_not_found",
         nothing_known(scope),
-        "nova.pks_list names the sites that something is known of; nova.pks_upsert begins with this one.",
         fix=Fix("nova.pks_list", {}),
     )
 

@@ -79,8 +79,6 @@ def _answer(answering: Answering) -> ResolveResult:
         case None:
             raise NotFound(
                 "learn.opportunity_not_found",
-                "You were asked nothing by that id.",
-                "Use the opportunityId of a pksSemanticLearning block.",
                 stage="precondition",
             )
 

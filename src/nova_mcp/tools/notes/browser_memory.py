@@ -92,8 +92,6 @@ def _current_host(ctx: ToolContext) -> str:
     if host is None:
         raise InvalidParams(
             "domain_required",
-            "Your current tab shows no site, so it is not clear what this is about.",
-            "Name the site in domain.",
             details={"argument": "domain"},
         )
     return host
@@ -221,8 +219,6 @@ def _check_forget(p: MemoryForgetParams, _: Catalogue) -> None:
     if p.memory_id is None and not p.all and not filters:
         raise InvalidParams(
             "filter_required",
-            "It is not clear what to forget.",
-            "Name a memoryId, a domain, a memoryType, or all: true.",
         )
 
 

@@ -34,7 +34,6 @@ def parsed_domain(text: str) -> str:
         raise InvalidParams(
             "invalid_domain",
             f"{shown(text)} names no host.",
-            "Name one host, such as shop.example.com; an ending such as co.uk is none.",
             details={"argument": "domain"},
         )
     return host
@@ -44,7 +43,6 @@ def secret_like(argument: str, looks: str) -> InvalidParams:
     return InvalidParams(
         "notes.secret_like",
         f"{argument} looks like {looks}; such things are never kept, so nothing was stored.",
-        "Say where the secret is kept, and leave it out itself.",
         details={"argument": argument},
     )
 

@@ -135,11 +135,7 @@ def _snapshot(ctx: ToolContext, perception_id: str) -> tuple[Tab, Snapshot]:
     tab = ctx.browser.targets.find(ctx.caller, perception_id.rpartition(".")[0])
     snapshot = None if tab is None else tab.perception.snapshot(perception_id, ctx.ports.clock.now_ms())
     if tab is None or snapshot is None:
-        raise NotFound(
-            "snapshot.expired",
-            f"There is no snapshot {quoted(perception_id, 80)} any more.",
-            "Call nova.perceive and use its perceptionId.",
-        )
+        raise NotFound("snapshot.expired", f"There is no snapshot {quoted(perception_id, 80)} any more.")
     return tab, snapshot
 
 

@@ -80,9 +80,7 @@ async def tools_bundle(ctx: ToolContext, p: ToolsBundleParams) -> ToolsBundleRes
     """Looks up tools by bundle, name or words, with their arguments. Whatever it shows can be run with nova.call."""
     given = [name for name in ("bundle", "tool_name", "query") if getattr(p, name) is not None]
     if len(given) > 1:
-        raise InvalidParams(
-            "conflicting_lookup", "give only one of bundle, toolName and query", "Drop all but one and call again."
-        )
+        raise InvalidParams("conflicting_lookup")
     catalogue = ctx.catalogue
     if p.tool_name is not None:
         named = _named(catalogue, p.tool_name)
@@ -96,7 +94,6 @@ async def tools_bundle(ctx: ToolContext, p: ToolsBundleParams) -> ToolsBundleRes
         raise InvalidParams(
             "unknown_bundle",
             f"there is no bundle {shown(bundle)}",
-            "Pick one of knownBundles.",
             details={"knownBundles": known},
         )
     return _answer(ctx, p, "bundle", catalogue.bundle(bundle), bundle=bundle)

@@ -25,6 +25,5 @@ def no_such_tool(raw: str, closest: tuple[str, ...]) -> InvalidParams:
     return InvalidParams(
         "unknown_tool",
         f"there is no tool {shown(raw)}",
-        "Look at closest, or search with nova.tools_bundle.",
         details={"closest": near},
     )

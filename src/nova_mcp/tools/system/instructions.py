@@ -57,11 +57,7 @@ class GetInstructionsParams(TargetParams):
         given = {name: text for name in _ALIASES if (text := getattr(self, name)) is not None}
         hosts = {name: parsed_domain(text) for name, text in given.items()}
         if len(set(hosts.values())) > 1:
-            raise InvalidParams(
-                "conflicting_alias",
-                "domain, scopeDomain and domainScope name different hosts.",
-                "They mean the same; send one of them.",
-            )
+            raise InvalidParams("conflicting_alias")
         return next(iter(hosts.values()), None)
 
 

@@ -126,11 +126,7 @@ def _promotes(payload: Mapping[str, JsonValue]) -> bool:
 def check_release(p: TabReleaseParams, _: Catalogue) -> None:
     """What a decision needs besides itself."""
     if p.finalize_decision is not None and p.finalization_token is None:
-        raise InvalidParams(
-            "claim.finalization_token_required",
-            "finalizeDecision needs the claim's finalizationToken.",
-            "Send the token that nova.tab_claim returned, or leave the decision to Nova.",
-        )
+        raise InvalidParams("claim.finalization_token_required")
     if p.finalize_outbox_job_type == "pks.domain.save" and p.finalize_outbox_payload is None:
         raise InvalidParams(
             "invalid_params",

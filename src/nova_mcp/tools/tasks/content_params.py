@@ -81,7 +81,6 @@ class CompletionConditionParams(Params):
             raise InvalidParams(
                 "invalid_completion_condition",
                 f"completionCondition: {settled.message}",
-                "exhaustive + all_units_processed, or threshold or exploratory + checked_units or distinct_findings.",
                 details={"argument": "completionCondition"},
             )
         return settled
@@ -240,7 +239,6 @@ def size_limit(argument: str, most: int, unit: str, found: int) -> InvalidParams
     return InvalidParams(
         "size_limit",
         f"{argument} has at most {most} {unit} (received {found})",
-        "Nothing was stored. Send less.",
         details={"argument": argument, "limit": most, "received": found},
     )
 

@@ -132,7 +132,6 @@ def _known(p: CoverageScanParams, catalogue: Catalogue) -> None:
         raise InvalidParams(
             "unknown_scan",
             f"There is no registered scan {p.scan_id!r}.",
-            "Use one of knownScanIds.",
             details={"knownScanIds": list(SCAN_IDS)},
         )
 

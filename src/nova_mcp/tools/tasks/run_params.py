@@ -109,7 +109,6 @@ class OverridesParams(Params):
             raise InvalidParams(
                 "override_forbidden",
                 f"{given[0]} can't be overridden: what proves completion is the profile's.",
-                "Leave it out, or change the profile with nova.task_profile_upsert.",
                 details={"argument": given[0]},
             )
 

@@ -83,9 +83,7 @@ def _check_create(p: CreateParams, catalogue: Catalogue) -> None:
             "Find a profile with nova.task_match, or say in adHocContext what the task needs.",
         )
     if p.profile_id is not None and p.ad_hoc_context is not None:
-        raise InvalidParams(
-            "conflicting_arguments", "profileId and adHocContext exclude each other.", "Send one of them."
-        )
+        raise InvalidParams("conflicting_arguments", "profileId and adHocContext exclude each other.")
     if p.overrides is not None:
         p.overrides.check_allowed()
     if p.ad_hoc_context is not None:

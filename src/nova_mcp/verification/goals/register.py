@@ -266,11 +266,7 @@ def context_of(found: StoredGoal) -> GoalContext:
 
 
 def not_found(goal_id: str) -> NotFound:
-    return NotFound(
-        "goal.not_found",
-        f"There is no goal {goal_id[:64]}.",
-        "nova.goal_register with op query and no goalId lists the goals there are.",
-    )
+    return NotFound("goal.not_found", f"There is no goal {goal_id[:64]}.")
 
 
 def terminal(goal_id: str, state: GoalState) -> Precondition:

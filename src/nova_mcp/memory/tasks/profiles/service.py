@@ -226,7 +226,6 @@ def _rev_required(current: Profile) -> InvalidParams:
     return InvalidParams(
         "expected_content_rev_required",
         f"The profile {current.profile_id} exists; a change of it names the revision it was made from.",
-        "Read it with nova.task_profile_get and send its contentRev as expectedContentRev.",
         details={"argument": "expectedContentRev", "currentContentRev": current.content_rev},
     )
 

@@ -168,7 +168,6 @@ def too_large(found: TooLarge) -> InvalidParams:
     return InvalidParams(
         "size_limit",
         f"{found.what} has at most {found.most} {unit} (it would have {found.size})",
-        "Nothing was stored. Send less.",
         details={"argument": found.what, "limit": found.most, "received": found.size},
     )
 
@@ -177,6 +176,5 @@ def bad_source(why: str) -> InvalidParams:
     return InvalidParams(
         "invalid_unit_source",
         f"unitSource: {why}",
-        "explicit needs explicitUrls, site_urls needs scopeDomain; both need a run of page or url units.",
         details={"argument": "unitSource"},
     )

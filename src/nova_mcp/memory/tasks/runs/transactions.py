@@ -278,12 +278,7 @@ def _pointers(conn: Connection, run: Run, now: Standing, proof: Proof) -> Pointe
 
 
 def reused_event(client_event_id: str) -> InvalidParams:
-    return InvalidParams(
-        "event_id_reused",
-        "This clientEventId was already applied with another payload.",
-        "Send a new clientEventId for a new change; resend the old payload to get its answer again.",
-        details={"clientEventId": client_event_id},
-    )
+    return InvalidParams("event_id_reused", details={"clientEventId": client_event_id})
 
 
 def problem_error(problem: Problem) -> InvalidParams:
