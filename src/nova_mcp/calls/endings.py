@@ -95,8 +95,7 @@ def _kind(error: NovaError, gate_id: str | None, *, dispatched: bool) -> Outcome
 def defect(call_id: str) -> NovaError:
     return Internal(
         "internal",
-        "Nova could not complete this call because of a defect of its own.",
-        f"The server's log has the details under call {call_id}.",
+        hint=f"The server's log has the details under call {call_id}.",
         stage="dispatch",
     )
 
@@ -105,7 +104,6 @@ def overdue(budget_ms: int) -> NovaError:
     return Unavailable(
         "call.deadline",
         f"The call did not end within {budget_ms} ms.",
-        "Look at the page with nova.perceive before repeating it.",
         stage="observe",
         retry_after_ms=1_000,
     )
