@@ -8,16 +8,16 @@ from bench.learning_server import MINUTE_MS, LearningServer
 from bench.poisoning_pages import ORDER
 from bench.practice_agent import Agent, new_agent
 from bench.practice_site import PracticeSite
+from nova_mcp.core.values import JsonObject
 from nova_mcp.memory.knowledge import store
 from nova_mcp.memory.knowledge.model import ScopeName
 
-Json = dict[str, Any]
 USES = 6
 # More than half a minute, so that no use counts as a repeat of the one before; less than what ends a session.
 PAUSE_MS = 40_000
 SESSION_GAP_MS = 31 * MINUTE_MS
 
-PLANTED: Json = {
+PLANTED: JsonObject = {
     "id": "next",
     "type": "custom",
     "fingerprint": {"signals": [{"kind": "dom", "match": "#work"}]},
@@ -29,7 +29,7 @@ PLANTED: Json = {
 }
 
 
-def banner(selector: str = "#no", polarity: str | None = "reject", kind: str = "consent_cmp") -> Json:
+def banner(selector: str = "#no", polarity: str | None = "reject", kind: str = "consent_cmp") -> JsonObject:
     action = {"action": "click", "selector": selector}
     if polarity is not None:
         action["declaredPolarity"] = polarity
@@ -45,7 +45,7 @@ def banner(selector: str = "#no", polarity: str | None = "reject", kind: str = "
     }
 
 
-def working() -> Json:
+def working() -> JsonObject:
     """What is right: the control that says so, with its own result."""
     shown = {"factKey": "dom.#said@text", "operator": "eq", "expected": "next"}
     playbook = {
@@ -56,7 +56,7 @@ def working() -> Json:
     return changed(PLANTED, playbook=playbook)
 
 
-def changed(entry: Json, **parts: Any) -> Json:
+def changed(entry: JsonObject, **parts: Any) -> JsonObject:
     return {**entry, **parts}
 
 
@@ -79,7 +79,7 @@ class Attack:
     calls: int = 0
     top: int = -1
 
-    async def call(self, tool: str, **arguments: Any) -> Json:
+    async def call(self, tool: str, **arguments: Any) -> JsonObject:
         told = await self.agent.call(tool, **arguments)
         self.calls += 1
         if not told.get("ok"):
@@ -94,7 +94,7 @@ class Attack:
         await self.call("navigate", url=f"http://{host or self.scope}{path}")
         await self.call("perceive")
 
-    async def plant(self, entry: Json, scope: str | None = None) -> Json:
+    async def plant(self, entry: JsonObject, scope: str | None = None) -> JsonObject:
         return await self.call("pks_upsert", scope=scope or self.scope, phenomenon=entry)
 
     async def promote(self) -> None:

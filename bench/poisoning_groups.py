@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from bench.learning_server import DAY_MS, LearningServer
-from bench.poisoning_attacks import PAUSE_MS, PLANTED, SESSION_GAP_MS, Attack, Json, banner, changed, working
+from bench.poisoning_attacks import PAUSE_MS, PLANTED, SESSION_GAP_MS, Attack, banner, changed, working
 from bench.practice_agent import new_agent
 from bench.practice_site import PracticeSite
+from nova_mcp.core.values import JsonObject
 
 MOST = 5
 USES = 4
@@ -19,7 +20,7 @@ class Group:
     """Colluders that differ in one thing only."""
 
     name: str
-    entry: Json
+    entry: JsonObject
     path: str
     by_hand: str | None = None
     principals: bool = False

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
 
 from bench.practice_site import Visit
+from nova_mcp.core.values import JsonObject
 
-Json = dict[str, Any]
 # What a redesign does to what was learned. `kept`: the same controls in another place. `lost`: the learned selectors
 # find nothing. `swapped`: they find something else. `relabelled`: they find the right control under another label.
 Change = Literal["kept", "lost", "swapped", "relabelled"]
@@ -29,12 +29,12 @@ class Part:
     entry: str
     type: str
     wishes: tuple[Wish, ...]
-    signals: tuple[Json, ...]
-    verify: tuple[Json, ...]
+    signals: tuple[JsonObject, ...]
+    verify: tuple[JsonObject, ...]
     # What the last step should show, for an agent that has no entry yet; and for a step that commits, always.
     expect: tuple[str, ...] = ()
     # How it is recognised in the second design, where that is another way.
-    signals_after: tuple[Json, ...] = ()
+    signals_after: tuple[JsonObject, ...] = ()
     commits: bool = False
     policy: str = "custom"
 
@@ -80,29 +80,29 @@ def fill(label: str, name: str) -> Wish:
 LAYERS = Wish("clear_layers")
 
 
-def dom(selector: str) -> Json:
+def dom(selector: str) -> JsonObject:
     return {"kind": "dom", "match": selector}
 
 
-def says(text: str) -> Json:
+def says(text: str) -> JsonObject:
     return {"kind": "text", "match": text}
 
 
-def at(path: str) -> Json:
+def at(path: str) -> JsonObject:
     fact = f"page.urlMatches@{quote(path, safe='')}"
     return {"type": "fact", "assertion": {"factKey": fact, "operator": "eq", "expected": True}}
 
 
-def shown(selector: str) -> Json:
+def shown(selector: str) -> JsonObject:
     return {"type": "present", "selector": selector}
 
 
-def reads(selector: str, text: str) -> Json:
+def reads(selector: str, text: str) -> JsonObject:
     fact = {"factKey": f"dom.{selector}@text", "operator": "eq", "expected": text}
     return {"type": "fact", "assertion": fact}
 
 
-def ticked(selector: str) -> Json:
+def ticked(selector: str) -> JsonObject:
     return {"type": "fact", "assertion": {"factKey": f"dom.{selector}@checked", "operator": "eq", "expected": True}}
 
 
@@ -114,7 +114,7 @@ def _got(start: str) -> Callable[[Visit], bool]:
     return lambda visit: visit.asked_for(start)
 
 
-def _gone(layer: str) -> tuple[Json, ...]:
+def _gone(layer: str) -> tuple[JsonObject, ...]:
     return ({"type": "absent", "selector": layer}, {"type": "topmost_clickability_restored"})
 
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from nova_mcp.app import Nova, build
 from nova_mcp.calls.model import Answer, CallRequest
 from nova_mcp.core.clock import Ports
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.server.manifest import ListedTool, load_manifest
 from nova_mcp.settings import Settings, load_settings
 from nova_mcp.tools.names import canonical_name

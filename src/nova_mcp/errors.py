@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 Status = Literal["ok", "partial", "failed", "blocked", "not_found"]
 Stage = Literal[

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from nova_mcp.evidence.model import Owner
+from nova_mcp.core.values import Owner
 from nova_mcp.memory.claims.rules import (
     DEFAULT_TTL_MS,
     MAX_TTL_MS,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from nova_mcp.core.clock import SystemClock
 from nova_mcp.core.connections import AgentConnection, AgentConnections
+from nova_mcp.core.values import Owner
 from nova_mcp.errors import NovaError
-from nova_mcp.evidence.model import Owner
 from nova_mcp.memory.notes.domain_deliveries import Deliveries
 from nova_mcp.memory.notes.domain_model import (
     KEEP,

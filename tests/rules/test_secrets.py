@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from nova_mcp.calls.answer_redaction import redacted_answer, redacted_resource
 from nova_mcp.calls.model import Answer, ResourceContent
 from nova_mcp.cli.serving.serve import parser, settings_tree
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NotFound, PolicyDenied
-from nova_mcp.evidence.model import Json
 from nova_mcp.secrets.model import Refused, Secret, Usable
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.secrets.rules import UnreadableSecrets, folded, judge_secret, read_entries, read_variables

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import cast
 
 from nova_mcp.calls.model import Answer, ResourceContent
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.tools.spec import compact
 

@@ -10,7 +10,7 @@ from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.calls.callers import OWN
 from nova_mcp.calls.model import Answer, CallRequest
 from nova_mcp.core.clock import Clock
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.knowledge.model import SHADOW, ScopeName
 from nova_mcp.memory.promotion.learning import Learning
 from nova_mcp.tools.knowledge.scope_argument import page_scope

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from nova_mcp.calls.model import CallRequest
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NovaError
-from nova_mcp.evidence.model import Json
 from nova_mcp.tools.spec import AGENT_ID, ToolSpec
 
 # As whom Nova looks after sites, and how the ledger tells such calls from those of agents.

@@ -9,7 +9,8 @@ from nova_mcp.calls.page_sight import sight_of
 from nova_mcp.core.connections import AgentConnection
 from nova_mcp.core.redaction import redact_arguments, redact_selector
 from nova_mcp.core.urls import normalize_url, redact_query, route_key
-from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Effect, Json, PageState, Touched
+from nova_mcp.core.values import Json
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Effect, PageState, Touched
 from nova_mcp.memory.claims.rules import Reclaimed
 from nova_mcp.memory.facts.policies import Lacking
 from nova_mcp.memory.notes.domain_model import Due

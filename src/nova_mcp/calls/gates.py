@@ -6,6 +6,7 @@ from typing import Literal
 
 from nova_mcp.calls.session_budget import Exhausted
 from nova_mcp.core.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
+from nova_mcp.core.values import Owner
 from nova_mcp.errors import (
     Blocked,
     BudgetExhausted,
@@ -17,7 +18,7 @@ from nova_mcp.errors import (
     PolicyDenied,
     Unacknowledged,
 )
-from nova_mcp.evidence.model import MUTATING, Effect, Owner
+from nova_mcp.evidence.model import MUTATING, Effect
 from nova_mcp.memory.claims.rules import Lease, Reclaimed, held_by_other, may_mutate
 from nova_mcp.memory.facts.policies import Lacking, capability_missing
 from nova_mcp.memory.notes.domain_model import Due

@@ -14,7 +14,8 @@ from nova_mcp.calls.envelope import Envelope
 from nova_mcp.calls.model import Answer
 from nova_mcp.core.redaction import redact_selector
 from nova_mcp.core.urls import page_origin
-from nova_mcp.evidence.model import Json, Learned
+from nova_mcp.core.values import Json
+from nova_mcp.evidence.model import Learned
 from nova_mcp.memory.journal.observations import digest
 from nova_mcp.memory.knowledge.model import CANDIDATE, Problem, ScopeName
 from nova_mcp.memory.knowledge.scopes import scope_of

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nova_mcp.core.clock import Clock
+from nova_mcp.core.values import Json, Owner
 from nova_mcp.errors import Fix, Internal, InvalidParams, NovaError, Precondition, Repeated, Stage
-from nova_mcp.evidence.model import Caller, Json, Owner
+from nova_mcp.evidence.model import Caller
 from nova_mcp.tools.context import Evidence
 from nova_mcp.tools.spec import Params, Result, ToolSpec
 

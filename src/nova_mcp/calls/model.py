@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NovaError
-from nova_mcp.evidence.model import Json
 from nova_mcp.tools.context import Progress
 from nova_mcp.tools.spec import Image, compact
 

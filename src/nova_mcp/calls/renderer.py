@@ -8,8 +8,9 @@ from nova_mcp.calls.endings import Done, Ending, Failed
 from nova_mcp.calls.gates import MOST_SHOWN, Notice
 from nova_mcp.calls.model import Answer
 from nova_mcp.core.tokens import estimate_tokens
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Fix
-from nova_mcp.evidence.model import ACTING, Effect, Json
+from nova_mcp.evidence.model import ACTING, Effect
 from nova_mcp.settings import ToolNames
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.names import callable_fix

@@ -6,7 +6,7 @@ from typing import Final
 
 from nova_mcp.calls.model import Answer
 from nova_mcp.core.connections import AgentConnection
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.evidence.page_sights import ScanHint
 from nova_mcp.settings import ToolNames
 from nova_mcp.tools.names import published_name

@@ -8,7 +8,7 @@ from nova_mcp.calls.envelope import Envelope
 from nova_mcp.calls.gates import GateFacts
 from nova_mcp.calls.model import Answer
 from nova_mcp.core.urls import page_host
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.notes.domain_model import DomainNote, Due, Form
 from nova_mcp.memory.notes.domain_service import DomainNotes
 from nova_mcp.storage.errors import StoreUnavailable

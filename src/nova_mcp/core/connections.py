@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
 
 from nova_mcp.core.clock import Clock
-from nova_mcp.evidence.model import Owner
+from nova_mcp.core.values import Owner
 
 IDLE_MS: Final = 30 * 60_000
 MOST_CONNECTIONS: Final = 2_000

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nova_mcp.core.urls import redact_query
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 MAX_DEPTH: Final = 8
 MAX_RESULT_BYTES: Final = 4096

@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from nova_mcp.calls.model import Answer, CallRequest, ResourceContent
+from nova_mcp.core.values import Json
 from nova_mcp.dashboard.config import Home
 from nova_mcp.dashboard.data.feed import Feed
 from nova_mcp.dashboard.sessions import Notice, Session, Sessions
-from nova_mcp.evidence.model import Json
 from nova_mcp.evidence.rules import storable_text
 from nova_mcp.memory.promotion.model import ConsentGates
 from nova_mcp.settings import Settings

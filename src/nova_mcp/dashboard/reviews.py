@@ -7,6 +7,7 @@ from typing import Final, Literal, get_args
 from sqlalchemy import Connection
 
 from nova_mcp.calls.model import Answer
+from nova_mcp.core.values import Json
 from nova_mcp.dashboard.charts.lifeline import Lane, lane_of
 from nova_mcp.dashboard.context import Desk, Entry, Leave, Outcome, Place, View, Visit, missing
 from nova_mcp.dashboard.pages import entry as entry_page
@@ -15,7 +16,6 @@ from nova_mcp.dashboard.pages.entry import EntryView
 from nova_mcp.dashboard.pages.review import Question
 from nova_mcp.dashboard.request_query import address, text, whole
 from nova_mcp.dashboard.sessions import Notice
-from nova_mcp.evidence.model import Json
 from nova_mcp.memory.knowledge.model import Problem, ScopeName
 from nova_mcp.memory.knowledge.scopes import scope_of
 from nova_mcp.memory.promotion import promoter

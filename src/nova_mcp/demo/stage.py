@@ -10,10 +10,9 @@ import anyio
 from mcp.client.client import Client
 from mcp_types import TextContent, TextResourceContents
 
+from nova_mcp.core.values import JsonObject
 from nova_mcp.demo.site import PracticeSite
 from nova_mcp.demo.story_clock import StoryClock
-
-Json = dict[str, Any]
 
 # Facts are told of a tab, whoever tells them.
 _OF_NOBODY = frozenset({"ok_observe"})
@@ -38,7 +37,7 @@ class Broken(Exception):
 class Told:
     """An answer: what programs read, and what an agent reads."""
 
-    body: Json
+    body: JsonObject
     text: str
 
     @property
@@ -65,7 +64,7 @@ class Told:
         return self.body.get("actionDispatched") is not False
 
     @property
-    def commit(self) -> Json:
+    def commit(self) -> JsonObject:
         return self.body.get("guardedCommit") or {}
 
     @property

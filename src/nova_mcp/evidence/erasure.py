@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Json, ServerId
+from nova_mcp.core.values import Json
+from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, ServerId
 from nova_mcp.evidence.store import ServerInfo, append_call, ensure_registered
 
 LEDGER_TOOL = "ledger"

@@ -1,8 +1,9 @@
 """The nouns of the evidence ledger: callers, page states, call records and chain links."""
 
 from dataclasses import dataclass, field
-from typing import Literal, NewType, TypeAlias
+from typing import Literal, NewType
 
+from nova_mcp.core.values import Json, Owner
 from nova_mcp.evidence.page_sights import Credit, ScanHint, ScanSeen, Sight
 
 ServerId = NewType("ServerId", str)
@@ -31,12 +32,6 @@ Flag = Literal[
     "full_document",
     "target_resolved",
 ]
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-
-
-# A principal and one of its agents: whose a call, a claim or a run is.
-Owner: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from nova_mcp.core.redaction import SecretFilter
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.secrets.model import Secret
 
 

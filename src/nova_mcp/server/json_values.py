@@ -2,7 +2,7 @@
 
 import math
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 
 def clean_text(text: str) -> str:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 
-from nova_mcp.evidence.model import Effect, Json
+from nova_mcp.core.values import Json
+from nova_mcp.evidence.model import Effect
 from nova_mcp.tools import MANIFEST_VERSION
 from nova_mcp.tools.profiles import EVERYTHING, chosen_bundles, in_profile
 

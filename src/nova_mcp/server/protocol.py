@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from nova_mcp import __version__
 from nova_mcp.calls.model import Answer, CallRequest, ResourceContent, refused
 from nova_mcp.core.clock import Ports, system_ports
+from nova_mcp.core.values import Json
 from nova_mcp.errors import BudgetExhausted, NovaError, UnknownTool
-from nova_mcp.evidence.model import Json
 from nova_mcp.server.backend import Backend
 from nova_mcp.server.inflight import Inflight
 from nova_mcp.server.json_values import clean_json, clean_text

@@ -9,8 +9,8 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.model import Json
 from nova_mcp.tools.spec import Params
 
 P = TypeVar("P", bound=Params)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.connections import AgentConnection
-from nova_mcp.evidence.model import Caller, CallRecord, Flag, Json, Learned, Signals
+from nova_mcp.core.values import Json
+from nova_mcp.evidence.model import Caller, CallRecord, Flag, Learned, Signals
 from nova_mcp.settings import Settings
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Fix
-from nova_mcp.evidence.model import Json
 from nova_mcp.settings import ToolNames
 from nova_mcp.tools import PREFIX
 

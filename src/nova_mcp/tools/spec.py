@@ -10,8 +10,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from nova_mcp.browser.perceive.element_lines import one_line
+from nova_mcp.core.values import Json
 from nova_mcp.errors import RetryAdvice, Stage, Status
-from nova_mcp.evidence.model import ACTING, INTERACTING, ActionKind, Effect, Json
+from nova_mcp.evidence.model import ACTING, INTERACTING, ActionKind, Effect
 from nova_mcp.evidence.rules import action_kind
 from nova_mcp.settings import Settings
 from nova_mcp.tools import PREFIX

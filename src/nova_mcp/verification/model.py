@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import RetryAdvice
-from nova_mcp.evidence.model import Json
 
 Operator = Literal["eq", "not_eq", "neq", "exists", "not_exists", "contains", "gt", "lt", "gte", "lte"]
 ActionKind = Literal["dismiss_overlay", "send_message", "submit_form", "select_option", "custom"]

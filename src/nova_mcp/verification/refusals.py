@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Killed, NovaError, Repeated, Stopped, Unavailable
-from nova_mcp.evidence.model import Json
 from nova_mcp.verification.model import DispatchStatus, Earlier, GuardedCommit, Trace
 from nova_mcp.verification.request import Unreadable
 from nova_mcp.verification.wire import commit_json

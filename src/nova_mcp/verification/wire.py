@@ -1,6 +1,6 @@
 """A guarded commit as answers carry it; the one place where its JSON shape is written."""
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.verification.model import Diagnostics, GuardedCommit, Omitted, Trace
 
 

@@ -19,8 +19,8 @@ from nova_mcp.browser.commits.commit_points import Trigger
 from nova_mcp.browser.perceive.element_lines import quoted
 from nova_mcp.browser.perceive.scan_values import Answer, SeenElement, SeenForm, answer
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, Unavailable
-from nova_mcp.evidence.model import Json
 from nova_mcp.verification.model import Verdict
 
 if TYPE_CHECKING:

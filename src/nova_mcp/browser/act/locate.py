@@ -25,8 +25,8 @@ from nova_mcp.browser.perceive.scan_values import (
     read_element,
     read_form,
 )
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, Unavailable
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nova_mcp.browser.observe.host_window import DialogSeen, DownloadSeen
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 WaitUntil = Literal["commit", "domcontentloaded", "load", "settled"]
 LoadState = Literal["none", "commit", "domcontentloaded", "load", "settled"]

@@ -9,8 +9,8 @@ import anyio
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageChannel, PageScriptError
 from nova_mcp.browser.perceive.element_lines import one_line
 from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Precondition, Unavailable
-from nova_mcp.evidence.model import Json
 
 World = Literal["isolated", "main"]
 

@@ -14,8 +14,8 @@ from nova_mcp.browser.observe.effects import mark
 from nova_mcp.browser.observe.host_window import HostWindow
 from nova_mcp.browser.perceive.scan_values import Answer, SeenElement, answer, read_element
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NotFound, NovaError, Precondition, Unavailable
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

@@ -27,8 +27,8 @@ from nova_mcp.browser.observe.effects import Mark, mark
 from nova_mcp.browser.perceive.rules import QUIET_MS, WINDOW_MS
 from nova_mcp.browser.perceive.scan_values import Answer, answer
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Precondition
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

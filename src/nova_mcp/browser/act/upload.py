@@ -29,8 +29,8 @@ from nova_mcp.browser.files.upload_rules import is_accepted
 from nova_mcp.browser.perceive.element_lines import quoted
 from nova_mcp.browser.perceive.scan_values import Answer, answer, facts_to_page, read_element
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NotFound, Precondition, Unavailable
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

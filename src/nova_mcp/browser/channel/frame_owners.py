@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nova_mcp.browser.perceive.scan_values import Answer, SeenElement, answer, read_element
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.channel.page_channel import PageChannel

@@ -11,8 +11,8 @@ from nova_mcp.browser.channel.frame_ids import whole_id
 from nova_mcp.browser.channel.messages import BINDING, Listeners
 from nova_mcp.browser.channel.pipelining import sent_together
 from nova_mcp.browser.process.page_meter import METERED, PageMeter
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NotFound, Unavailable
-from nova_mcp.evidence.model import Json
 
 WORLD: Final = "nova"
 MAX_FRAMES_REMEMBERED: Final = 500

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.perceive.scan_values import Answer, answer
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NotFound
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

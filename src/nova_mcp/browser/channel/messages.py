@@ -6,7 +6,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import anyio
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 Message: TypeAlias = dict[str, Json]
 T = TypeVar("T")

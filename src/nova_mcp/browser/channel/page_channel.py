@@ -12,8 +12,8 @@ from nova_mcp.browser.channel.frame_sessions import GONE_TARGET, FrameSessions, 
 from nova_mcp.browser.channel.messages import Listeners, Message, PageMessages
 from nova_mcp.browser.process.host_lag import HostLag
 from nova_mcp.browser.process.page_meter import PageMeter
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NotFound, Unavailable
-from nova_mcp.evidence.model import Json
 
 T = TypeVar("T")
 ChannelState: TypeAlias = Literal["ready", "crashed", "lost", "closed"]

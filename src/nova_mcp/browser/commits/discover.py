@@ -10,8 +10,8 @@ from nova_mcp.browser.commits.check import form_facts
 from nova_mcp.browser.commits.commit_points import is_search_form
 from nova_mcp.browser.perceive.element_lines import quoted
 from nova_mcp.browser.perceive.scan_values import Answer, SeenElement, answer, read_element, read_form
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NotFound, Precondition
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

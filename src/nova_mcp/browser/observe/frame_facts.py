@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.verification.contracts.fact_keys import FactRef, to_page
 from nova_mcp.verification.model import Fact, FactAddress, Seen, TraceError, Unseen
 from nova_mcp.verification.witness import FactHints

@@ -10,8 +10,8 @@ from nova_mcp.browser.channel.frame_owners import place
 from nova_mcp.browser.channel.page_channel import STALL_MS, DocumentChanged, PageChannel, PageScriptError
 from nova_mcp.browser.perceive.scan_values import Found, Scan, SeenElement, answer, read_found
 from nova_mcp.browser.perceive.scans import frames_in, origin_of, read_scan
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NotFound, NovaError
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

@@ -52,8 +52,8 @@ from nova_mcp.browser.perceive.scan_values import (
 )
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.concurrency import Held
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NovaError
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from nova_mcp.browser.perceive.elements import ElementFacts
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 Answer: TypeAlias = Mapping[str, Any]
 # An element's frame and its number inside that frame's document.

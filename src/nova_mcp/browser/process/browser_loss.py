@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Unavailable
-from nova_mcp.evidence.model import Json
 
 LossCause: TypeAlias = Literal["browser_ended", "driver_ended", "no_answer", "node_lost", "idle", "memory"]
 

@@ -11,7 +11,7 @@ from nova_mcp.browser.page import READING_SOURCES, scan_hash, source_hash
 from nova_mcp.browser.read.text import ReadReport
 from nova_mcp.core.hosts import normalize_host, site
 from nova_mcp.core.urls import normalize_url, page_host, url_hash
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.evidence.page_sights import Channels, Hydration, ScanMeasures, ScanSeen
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from nova_mcp.browser.channel.stable_question import on_one_document
 from nova_mcp.browser.commits.check import commit_facts
 from nova_mcp.browser.commits.commit_points import CommitPoint, Trigger, classify_commit_point
 from nova_mcp.browser.perceive.scan_values import Answer, SeenElement, SeenForm, answer, read_element, read_form
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

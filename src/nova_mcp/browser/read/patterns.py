@@ -12,8 +12,8 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Precondition
-from nova_mcp.evidence.model import Json
 
 WORKER: Final = Path(__file__).with_name("pattern_worker.py")
 KILL_S: Final = 1.0

@@ -14,8 +14,8 @@ import anyio
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.urls import MAX_PAGE_ADDRESS
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NotFound, Unavailable
-from nova_mcp.evidence.model import Json
 
 ImageFormat = Literal["jpeg", "png"]
 

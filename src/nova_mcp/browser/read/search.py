@@ -10,8 +10,8 @@ from nova_mcp.browser.perceive.element_lines import is_fragile
 from nova_mcp.browser.perceive.perception import selectors_for
 from nova_mcp.browser.perceive.scan_values import Answer, Found, SeenElement, answer, read_element
 from nova_mcp.browser.read.patterns import BadPattern, Hit, Pattern, TimedOut, too_slow, try_pattern
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

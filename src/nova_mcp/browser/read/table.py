@@ -7,8 +7,8 @@ from nova_mcp.browser.act.locate import Locator, find
 from nova_mcp.browser.channel.inline_frames import ask_inline
 from nova_mcp.browser.channel.stable_question import on_one_document
 from nova_mcp.browser.perceive.scan_values import Answer, SeenElement, answer, read_element
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NotFound
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

@@ -11,8 +11,8 @@ from nova_mcp.browser.act.locate import Locator, find
 from nova_mcp.browser.channel.stable_question import on_one_document
 from nova_mcp.browser.perceive.element_lines import plain_title
 from nova_mcp.browser.perceive.scan_values import SeenElement, answer
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams, NotFound, Precondition
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

@@ -8,8 +8,8 @@ import anyio
 from nova_mcp.browser.act.locate import Locator, Target, aim, described
 from nova_mcp.browser.channel.page_channel import DocumentChanged
 from nova_mcp.browser.perceive.scan_values import Answer, answer, read_element
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams, Missed, NotFound, NovaError, Precondition, Unavailable
-from nova_mcp.evidence.model import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab

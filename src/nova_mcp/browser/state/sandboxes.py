@@ -34,7 +34,7 @@ from nova_mcp.browser.state.state_files import KeptFiles
 from nova_mcp.browser.state.state_format import KeptState
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.file_lock import HeldBy
-from nova_mcp.evidence.model import Owner
+from nova_mcp.core.values import Owner
 from nova_mcp.evidence.targets.journal import TargetJournal, TargetOpened
 from nova_mcp.settings import Viewport
 

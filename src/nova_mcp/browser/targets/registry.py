@@ -31,8 +31,9 @@ from nova_mcp.browser.targets.tab import BLANK, POPUPS_KEPT, Tab
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.hosts import under
 from nova_mcp.core.urls import cut_address, page_host
+from nova_mcp.core.values import Json, Owner
 from nova_mcp.errors import InvalidParams, NovaError, Precondition
-from nova_mcp.evidence.model import Caller, Json, Owner
+from nova_mcp.evidence.model import Caller
 from nova_mcp.evidence.page_sights import PageLife
 from nova_mcp.evidence.targets.journal import EndReason, LastSeen, TargetJournal, TargetOpened
 from nova_mcp.memory.claims.book import ClaimBook

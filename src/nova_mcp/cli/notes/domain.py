@@ -22,7 +22,7 @@ from nova_mcp.cli.store.open_store import opened_for_writing
 from nova_mcp.cli.terminal import fail, moment, note, print_table, say
 from nova_mcp.core.clock import SystemClock, SystemIds
 from nova_mcp.core.keywords import cut
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.notes import domain_refusals, domain_store
 from nova_mcp.memory.notes.domain_model import DomainNote
 from nova_mcp.memory.notes.domain_rules import Full, TooLong

@@ -11,7 +11,8 @@ import anyio
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.redaction import CLAIM_TOKEN_PREFIX
-from nova_mcp.evidence.model import Caller, Owner
+from nova_mcp.core.values import Owner
+from nova_mcp.evidence.model import Caller
 from nova_mcp.memory.claims import store
 from nova_mcp.memory.claims.endings import ClaimEndings, Ended
 from nova_mcp.memory.claims.rules import (

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.values import Owner
 from nova_mcp.errors import CoverageNotMet, InvalidParams, Unavailable
-from nova_mcp.evidence.model import Owner
 from nova_mcp.memory.claims import store
 from nova_mcp.memory.claims.rules import Claim, Place
 from nova_mcp.memory.claims.store import ClaimEnd, Closing, EndedClaim, LearnMode

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from nova_mcp.core.values import Owner
 from nova_mcp.errors import ClaimHeld, ClaimMismatch, Fix, TooManyClaims
-from nova_mcp.evidence.model import Owner
 
 IMPLICIT_LEASE_MS: Final = 120_000
 MIN_TTL_MS: Final = 5_000

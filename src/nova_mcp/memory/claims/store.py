@@ -7,7 +7,7 @@ from typing import Final, Literal, Protocol
 
 from sqlalchemy import BigInteger, Column, Connection, Index, Table, Text, bindparam, insert, select, update
 
-from nova_mcp.evidence.model import Json, Owner
+from nova_mcp.core.values import Json, Owner
 from nova_mcp.evidence.store import ledger_server
 from nova_mcp.memory.claims.rules import Claim, owner_key
 from nova_mcp.memory.journal.finalize_store import conclusion_of, decision_of, gathered, summary_of, write_conclusion

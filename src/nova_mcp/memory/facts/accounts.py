@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Final
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 HASH_CHARS: Final = 16
 _BY_STRENGTH: Final = ("core.account.email", "core.account.display_name")

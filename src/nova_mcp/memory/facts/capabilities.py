@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 Capabilities = dict[str, bool]
 

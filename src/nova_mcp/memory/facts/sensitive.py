@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nova_mcp.core.redaction import is_card_number, is_sensitive_key
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 # Names of things that are long but not secret: UUIDs, ULIDs of this century, and mail addresses given out by relays.
 _NAMES_OF_THINGS: Final = re.compile(

@@ -13,7 +13,8 @@ from nova_mcp.core.clock import Clock
 from nova_mcp.core.connections import AgentConnection
 from nova_mcp.core.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.core.urls import normalize_url, page_origin, redact_query, route_key, url_hash
-from nova_mcp.evidence.model import CallRecord, Effect, Json, Link
+from nova_mcp.core.values import Json
+from nova_mcp.evidence.model import CallRecord, Effect, Link
 from nova_mcp.evidence.outage import Also
 from nova_mcp.memory.facts import store
 from nova_mcp.memory.facts.capabilities import compile_capabilities

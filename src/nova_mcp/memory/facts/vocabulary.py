@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 ValueType = Literal["string", "boolean", "string[]"]
 

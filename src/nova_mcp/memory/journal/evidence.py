@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from nova_mcp.evidence.model import Json, Link
+from nova_mcp.core.values import Json
+from nova_mcp.evidence.model import Link
 
 # A sighting, likely or unclear, is an `action_success` with outcome 0: the control was there and took the input.
 ObservationKind = Literal[

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Column, Connection, Index, Integer, Table, Text, insert, select
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.journal.candidate_store import candidates_of, curate
 from nova_mcp.memory.journal.candidates import weighed
 from nova_mcp.memory.journal.model import (

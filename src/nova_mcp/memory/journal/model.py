@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 DecisionKind = Literal["commit", "skip"]
 DecisionSource = Literal["auto", "caller"]

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from nova_mcp.core.hosts import web_place
-from nova_mcp.evidence.model import CallRecord, Checked, CheckVerdict, Json, LearningLabel, PageState
+from nova_mcp.core.values import Json
+from nova_mcp.evidence.model import CallRecord, Checked, CheckVerdict, LearningLabel, PageState
 from nova_mcp.evidence.rules import effective_page, storable_text
 from nova_mcp.memory.journal.candidates import candidate_key
 from nova_mcp.memory.journal.evidence import Direction, EventVerdict, Observation, Severity, ToolEvent

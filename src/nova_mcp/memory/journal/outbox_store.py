@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Connection, Row, Select, or_, select, update
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.journal.finalize_store import outbox_job
 from nova_mcp.memory.journal.model import JobType
 from nova_mcp.memory.journal.statistics.counters import bump

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final, Literal
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.journal.candidates import strength
 from nova_mcp.memory.journal.model import (
     CandidateEvidence,

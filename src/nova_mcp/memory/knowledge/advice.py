@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Fix
-from nova_mcp.evidence.model import Json
 from nova_mcp.memory.knowledge.apply_rules import brought
 from nova_mcp.memory.knowledge.drift import GATE
 from nova_mcp.memory.knowledge.health import last_30_days, staleness, state

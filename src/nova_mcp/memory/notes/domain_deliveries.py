@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nova_mcp.core.connections import AgentConnection
-from nova_mcp.evidence.model import Owner
+from nova_mcp.core.values import Owner
 from nova_mcp.memory.notes.domain_model import Ack, DomainNote, Form, Heard, NoteId
 from nova_mcp.memory.notes.domain_rules import after_telling, form_of
 

@@ -1,7 +1,7 @@
 """The word no about notes: what each refusal says and what to do next."""
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Fix, InvalidParams, NotFound, NovaError, PolicyDenied, Precondition, Unacknowledged
-from nova_mcp.evidence.model import Json
 from nova_mcp.memory.notes.domain_model import DomainNote, Due, Repeat
 from nova_mcp.memory.notes.domain_rules import MOST_ENFORCED_CHARS, Full, RevConflict, TooLong, UserOwned, repeat_of
 

@@ -10,9 +10,10 @@ from nova_mcp.core.clock import Ports
 from nova_mcp.core.connections import AgentConnection
 from nova_mcp.core.hosts import normalize_host, site
 from nova_mcp.core.urls import page_host
+from nova_mcp.core.values import Owner
 from nova_mcp.errors import NovaError
 from nova_mcp.evidence.deciding import Deciding
-from nova_mcp.evidence.model import CallRecord, Link, Owner
+from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.evidence.outage import Also
 from nova_mcp.memory.notes import domain_store as store
 from nova_mcp.memory.notes.deciding import note_write

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nova_mcp.core.values import Json
 from nova_mcp.evidence.grades import Claimed, EvidenceSummary, Grade
-from nova_mcp.evidence.model import Json
 from nova_mcp.memory.tasks.model import CheckState, DiscoveryState, RunStatus
 from nova_mcp.memory.tasks.runs.completion import CoverageTally, Reason, StepResult, Tally, UrlCoverage
 

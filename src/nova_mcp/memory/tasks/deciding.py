@@ -6,9 +6,10 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import NovaError
 from nova_mcp.evidence.deciding import Deciding, with_reason
-from nova_mcp.evidence.model import CallRecord, Json
+from nova_mcp.evidence.model import CallRecord
 
 T = TypeVar("T")
 

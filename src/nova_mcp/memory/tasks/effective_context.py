@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.tasks.content_codec import canonical, content_json, json_bytes
 from nova_mcp.memory.tasks.model import MOST_EXCEPTIONS, MOST_GUIDANCE, MOST_SCOPE_BYTES, Guidance, TaskContent
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 CoverageMode = Literal["exhaustive", "threshold", "exploratory"]
 UnitKind = Literal["page", "url", "selector", "file", "item", "state", "modal", "role"]

@@ -16,7 +16,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 _HEAD_BYTES = 64 * 1024

@@ -9,8 +9,8 @@ from nova_mcp.browser.act.action import Acted, Manner
 from nova_mcp.browser.act.action_report import ActionReport, Judgement
 from nova_mcp.browser.perceive.element_lines import one_line, quoted
 from nova_mcp.core.tokens import estimate_tokens, fit_tokens
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Precondition
-from nova_mcp.evidence.model import Json
 from nova_mcp.tools.browse.combined_effect import changes_page, request_seen
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import ActParams, ContractParams, DialogParams, LeadingParams, OutputDetail

@@ -13,8 +13,9 @@ from nova_mcp.browser.blockers.dismiss import PASS_MS, Dismissal, Order, dismiss
 from nova_mcp.browser.blockers.rules import Attempt, Blocker, BlockerKind, ConsentChoice, Method, Verdict, judge
 from nova_mcp.browser.perceive.element_lines import quoted
 from nova_mcp.browser.perceive.rules import origin_path
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Fix, PolicyDenied
-from nova_mcp.evidence.model import Json, LearningLabel, Signals
+from nova_mcp.evidence.model import LearningLabel, Signals
 from nova_mcp.tools.browse.combined_effect import DISPATCH_PROOFS, changes_page, merged_effect
 from nova_mcp.tools.browse.learning_signals import lasting_selector
 from nova_mcp.tools.browse.unseen_controls import note_unseen

@@ -6,8 +6,8 @@ from pydantic import Field, JsonValue
 
 from nova_mcp.browser.observe.page_witness import PageWitness
 from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams, NotFound
-from nova_mcp.evidence.model import Json
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.guarded.goal_params import GoalRegisterParams
 from nova_mcp.tools.read.fact_hints import stored_facts

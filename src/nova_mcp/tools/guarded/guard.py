@@ -17,8 +17,9 @@ from nova_mcp.browser.perceive.scan_values import Answer, answer
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.redaction import is_card_number
 from nova_mcp.core.urls import page_host, page_origin
+from nova_mcp.core.values import Json
 from nova_mcp.errors import CommitRefused, Fix
-from nova_mcp.evidence.model import CallRecord, Json, Link
+from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.memory.facts.policies import capability_missing
 from nova_mcp.memory.notes.domain_refusals import acknowledge_required
 from nova_mcp.tools.browse.learning_signals import note_scene

@@ -6,8 +6,9 @@ from typing import Final, cast
 
 from pydantic import Field, JsonValue
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams, RetryAdvice, Stage, Status, UnknownTool
-from nova_mcp.evidence.model import Json, Signals
+from nova_mcp.evidence.model import Signals
 from nova_mcp.tools.arguments import parse_arguments, shown
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import Progress, StepAnswer, StepCall, ToolContext

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import RetryAdvice, Stage, Status
-from nova_mcp.evidence.model import Json
 from nova_mcp.tools.context import StepAnswer
 from nova_mcp.tools.results import VerifyState
 

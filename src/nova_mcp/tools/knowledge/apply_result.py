@@ -8,8 +8,9 @@ from pydantic import Field
 
 from nova_mcp.browser.act.action_report import ActionReport
 from nova_mcp.core.keywords import some
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Precondition
-from nova_mcp.evidence.model import Json, LearningLabel, Signals
+from nova_mcp.evidence.model import LearningLabel, Signals
 from nova_mcp.memory.knowledge.apply_rules import Plan, Wish, all_proven, worked
 from nova_mcp.memory.knowledge.drift import ALWAYS_THERE, GateDecision, gate
 from nova_mcp.memory.knowledge.matching.fingerprints import Match

@@ -18,8 +18,8 @@ from nova_mcp.browser.channel.page_channel import DocumentChanged
 from nova_mcp.browser.channel.stable_question import navigating
 from nova_mcp.browser.read.knowledge_check import armed, look
 from nova_mcp.core.urls import page_host
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Killed, NovaError, Precondition
-from nova_mcp.evidence.model import Json
 from nova_mcp.memory.knowledge.apply_rules import (
     Go,
     LiveTarget,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.values import Json
 from nova_mcp.errors import Fix, InvalidParams, NotFound, Precondition
-from nova_mcp.evidence.model import Json
 from nova_mcp.memory.knowledge.model import Problem, ScopeName
 from nova_mcp.memory.knowledge.scopes import scope_of
 from nova_mcp.tools.context import ToolContext

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from nova_mcp.browser.read.knowledge_check import SignalsSeen
 from nova_mcp.core.tokens import estimate_tokens, fit_tokens, line_tokens
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.guarded.goals import GoalContextPart, goal_context_part

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.model import Json
 from nova_mcp.tools.arguments import shown
 from nova_mcp.tools.catalogue import BUNDLES, Catalogue
 from nova_mcp.tools.context import ToolContext

@@ -2,8 +2,8 @@
 
 from pydantic import Field, JsonValue
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.model import Json
 from nova_mcp.tools.arguments import shown
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import Params, Result, tool

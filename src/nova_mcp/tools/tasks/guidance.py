@@ -4,8 +4,8 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.model import Json
 from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.guidance.rules import (
     Decision,

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.evidence.rules import storable_text
 from nova_mcp.memory.tasks import model
 from nova_mcp.memory.tasks.answers import Progressed

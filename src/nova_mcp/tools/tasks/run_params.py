@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_
 
 from nova_mcp.core.hosts import normalize_host
 from nova_mcp.core.urls import MAX_URL_CHARS, normalize_url
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.model import Json
 from nova_mcp.evidence.rules import storable_text
 from nova_mcp.memory.facts.rules import value_chars
 from nova_mcp.memory.tasks import model

@@ -5,8 +5,8 @@ from typing import TypeVar, cast
 
 from pydantic import Field
 
+from nova_mcp.core.values import Json
 from nova_mcp.evidence.deciding import Deciding
-from nova_mcp.evidence.model import Json
 from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.model import RunStatus
 from nova_mcp.memory.tasks.runs.transactions import Lives

@@ -7,9 +7,9 @@ from pydantic import Field, JsonValue
 
 from nova_mcp.browser.perceive.element_lines import one_line
 from nova_mcp.core.urls import normalize_url
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
 from nova_mcp.evidence.grades import GradeName
-from nova_mcp.evidence.model import Json
 from nova_mcp.memory.tasks.content_codec import json_bytes
 from nova_mcp.memory.tasks.model import MOST_SCOPE_BYTES, OPEN, CheckState, DiscoveryState, TaskKind, UnitStatus
 from nova_mcp.memory.tasks.runs.create import RunWish

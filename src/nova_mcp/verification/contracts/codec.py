@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, TypeVar, get_args
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.verification.contracts.fact_keys import FactKind, FactRef, parse_fact
 from nova_mcp.verification.model import (
     OMITTED,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
+from nova_mcp.core.values import Json
 from nova_mcp.errors import RetryAdvice
-from nova_mcp.evidence.model import Json
 from nova_mcp.verification.contracts.fact_keys import FactRef, UnknownFact, parse_fact
 from nova_mcp.verification.model import (
     OMITTED,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import unquote, urlsplit
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.facts.vocabulary import SIGNALS, is_core, near
 from nova_mcp.verification.model import Fact, Seen, SentRequest
 

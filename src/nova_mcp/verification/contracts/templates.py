@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.verification.model import Assertion, AssertionSet, Contract
 
 ERROR_SHOWN: Final = Assertion("form.errorBanner.visible", "eq", expected=True)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.knowledge.model import DEFAULT_MIN_CONFIDENCE
 from nova_mcp.memory.promotion.prompts.rules import (
     GATE_ID,

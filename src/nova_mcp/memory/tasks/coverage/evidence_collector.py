@@ -6,8 +6,9 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from nova_mcp.core.values import Owner
 from nova_mcp.evidence.grades import is_read_like
-from nova_mcp.evidence.model import CallRecord, Link, Owner
+from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.evidence.page_sights import Credit, ScanHint, ScanSeen, Sight
 from nova_mcp.memory.tasks.coverage import evidence_store, site_urls, store, visit_store
 from nova_mcp.memory.tasks.coverage.evidence_store import Findings, Run, Unit

@@ -6,8 +6,8 @@ from typing import Any, Final, cast
 
 from sqlalchemy import Connection, bindparam, or_, select, update
 
+from nova_mcp.core.values import Owner
 from nova_mcp.evidence.grades import SeenWindow
-from nova_mcp.evidence.model import Owner
 from nova_mcp.evidence.page_sights import STILL, PageLife
 from nova_mcp.evidence.rules import VisitWindow
 from nova_mcp.memory.tasks.coverage import store, visit_store

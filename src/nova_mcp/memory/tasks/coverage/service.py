@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, select
 
-from nova_mcp.evidence.model import Owner
+from nova_mcp.core.values import Owner
 from nova_mcp.memory.tasks.model import URL_KINDS
 from nova_mcp.memory.tasks.tables import task_instance, task_instance_member
 from nova_mcp.storage.engine import Database

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import Connection, delete, func, insert, select
 
 from nova_mcp.core.urls import NORMALIZER_VERSION
-from nova_mcp.evidence.model import Owner
+from nova_mcp.core.values import Owner
 from nova_mcp.evidence.page_sights import Channels, ScanMeasures, ScanSeen
 from nova_mcp.evidence.rules import DAY_MS
 from nova_mcp.memory.tasks.coverage.rules import Judged, Trust

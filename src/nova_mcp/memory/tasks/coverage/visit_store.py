@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, and_, bindparam, delete, exists, insert, or_, select, update
 from sqlalchemy import text as sql
 
-from nova_mcp.evidence.model import Owner
+from nova_mcp.core.values import Owner
 from nova_mcp.evidence.rules import DAY_MS
 from nova_mcp.memory.tasks.coverage.visits import Visit
 from nova_mcp.memory.tasks.model import BEFORE_JOINING_MS

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from nova_mcp.core.keywords import plain
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.tasks.content_codec import canonical
 from nova_mcp.memory.tasks.model import MOST_GUIDANCE, Guidance, TaskContent
 

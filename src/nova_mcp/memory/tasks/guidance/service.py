@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
 from nova_mcp.evidence.deciding import Deciding
-from nova_mcp.evidence.model import CallRecord, Json
+from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.memory.tasks.guidance import store as guidance_store
 from nova_mcp.memory.tasks.guidance.rules import (

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, select, text, update
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.tasks.content_codec import canonical
 from nova_mcp.memory.tasks.guidance.rules import (
     DECIDED,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from nova_mcp.core.keywords import cut
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.tasks.content_codec import condition_json, json_chars
 from nova_mcp.memory.tasks.model import TaskContent
 

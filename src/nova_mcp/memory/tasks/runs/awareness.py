@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from nova_mcp.core.keywords import cut
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.tasks.model import DiscoveryState, RunStatus
 from nova_mcp.memory.tasks.runs.completion import Tally
 

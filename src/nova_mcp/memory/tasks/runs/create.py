@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from nova_mcp.core.urls import page_host
+from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.model import Json
 from nova_mcp.evidence.rules import DAY_MS
 from nova_mcp.memory.tasks.content_codec import canonical
 from nova_mcp.memory.tasks.deciding import Refused, Wrong

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.tasks.content_codec import canonical
 from nova_mcp.memory.tasks.coverage.locators import Locator
 from nova_mcp.memory.tasks.runs.rules import CheckMark, Delta, Finding, Move, Unit

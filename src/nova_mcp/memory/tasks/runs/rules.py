@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.tasks.content_codec import json_bytes
 from nova_mcp.memory.tasks.coverage.locators import BadLocator, Declared, Locator, unit_key, unit_locator, url_locator
 from nova_mcp.memory.tasks.model import (

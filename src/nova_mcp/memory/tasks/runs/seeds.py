@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from nova_mcp.core.urls import Skipped, SkipReason, normalize
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.tasks.coverage.locators import BadLocator, absolute, unit_key, url_locator
 from nova_mcp.memory.tasks.model import DiscoveryState
 from nova_mcp.memory.tasks.runs.rules import Unit

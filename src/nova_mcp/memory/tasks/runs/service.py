@@ -10,9 +10,10 @@ import anyio
 from sqlalchemy import Connection, or_, select
 
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.values import Owner
 from nova_mcp.evidence.deciding import Deciding
 from nova_mcp.evidence.grades import EvidenceSummary
-from nova_mcp.evidence.model import Caller, CallRecord, Owner
+from nova_mcp.evidence.model import Caller, CallRecord
 from nova_mcp.evidence.rules import effective_page, host_of
 from nova_mcp.memory.tasks.answers import Aborted, Completed, Progressed, Proof
 from nova_mcp.memory.tasks.coverage import evidence_store, site_urls

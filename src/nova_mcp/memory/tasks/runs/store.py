@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, select
 
-from nova_mcp.evidence.model import Json
+from nova_mcp.core.values import Json
 from nova_mcp.memory.tasks.content_codec import content_from_context
 from nova_mcp.memory.tasks.coverage.locators import Locator
 from nova_mcp.memory.tasks.model import BEFORE_JOINING_MS, TaskContent, TaskKind

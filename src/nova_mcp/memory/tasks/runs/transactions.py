@@ -7,8 +7,8 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
+from nova_mcp.core.values import Json, Owner
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.model import Json, Owner
 from nova_mcp.evidence.page_sights import PageLife
 from nova_mcp.memory.tasks.answers import (
     Aborted,

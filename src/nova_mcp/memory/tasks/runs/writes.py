@@ -7,8 +7,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, Insert, Table, bindparam, insert, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from nova_mcp.core.values import Json
 from nova_mcp.evidence.grades import grade
-from nova_mcp.evidence.model import Json
 from nova_mcp.memory.tasks.content_codec import canonical
 from nova_mcp.memory.tasks.model import DiscoveryState, TaskContent, TaskKind
 from nova_mcp.memory.tasks.runs.event_codec import checks_text, delta_json
