@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from bench.tasks_judge import Act, Scan, Story
-from nova_mcp.browser.perceive.elements import selector_hash
 from nova_mcp.calls.page_sight import _redirected
 from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.core.page.selectors import selector_hash
 from nova_mcp.core.urls import redact_query, url_hash
 from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Effect, Flag, PageState, Signals, Touched
 from nova_mcp.evidence.page_sights import Channels, PageLife, ScanMeasures, ScanSeen, Sight

@@ -168,7 +168,7 @@ async def test_page_info_counts_nodes_frames_and_viewport(tab, site):
 
 
 async def test_the_page_and_the_host_agree_on_what_looks_generated(tab):
-    from nova_mcp.browser.perceive.elements import looks_generated
+    from nova_mcp.core.page.selectors import looks_generated
 
     tokens = "save css-1x2y main-nav :r1: a1b2c3 deadbeef1 item-12 sc-bdVaJa jss12 jssBox h1 x1y2z3 «r3» row_2a4b6"
     tokens = [

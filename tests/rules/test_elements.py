@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova_mcp.browser.perceive.elements import (
-    ElementFacts,
-    fingerprint_id,
-    identity,
-    looks_generated,
-    normalize_selector,
-    row_key,
-    selector_class,
-    selector_hash,
-)
+from nova_mcp.browser.perceive.elements import ElementFacts, fingerprint_id, identity, row_key
+from nova_mcp.core.page.selectors import looks_generated, normalize_selector, selector_class, selector_hash
 
 # How long an example takes says nothing on a busy machine.
 UNHURRIED = settings(deadline=None)

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, func, select, update
 
-from nova_mcp.browser.perceive.elements import selector_hash
 from nova_mcp.core.clock import Ports, SystemClock, SystemIds
+from nova_mcp.core.page.selectors import selector_hash
 from nova_mcp.core.urls import url_hash
 from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Link, PageState, ServerId, Signals, Touched
 from nova_mcp.evidence.page_sights import Channels, PageLife, ScanMeasures, ScanSeen, Sight

@@ -6,8 +6,8 @@ from threading import Barrier
 
 import pytest
 
-from nova_mcp.browser.perceive.elements import normalize_selector
 from nova_mcp.core.connections import AgentConnections
+from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Link, ServerId
 from nova_mcp.memory.knowledge import store as knowledge_store
 from nova_mcp.memory.knowledge.model import Action, Content, Fingerprint, Playbook, ScopeName, Signal

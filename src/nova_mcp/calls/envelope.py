@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from nova_mcp.browser.perceive.elements import normalize_selector, selector_hash
 from nova_mcp.browser.targets.registry import Tab
 from nova_mcp.calls.page_sight import sight_of
 from nova_mcp.core.connections import AgentConnection
+from nova_mcp.core.page.selectors import normalize_selector, selector_hash
 from nova_mcp.core.redaction import redact_arguments, redact_selector
 from nova_mcp.core.urls import normalize_url, redact_query, route_key
 from nova_mcp.core.values import Json

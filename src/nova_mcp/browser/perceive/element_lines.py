@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from nova_mcp.browser.channel.frame_ids import shown_id
-from nova_mcp.browser.perceive.elements import selector_class
 from nova_mcp.browser.perceive.scan_values import Found, SeenElement
+from nova_mcp.core.page.selectors import selector_class
 
 MAX_PAGE_TITLE: Final = 500
 MAX_NAME: Final = 60

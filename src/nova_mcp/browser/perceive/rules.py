@@ -6,8 +6,9 @@ from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from nova_mcp.browser.observe.error_words import says_error
-from nova_mcp.browser.perceive.elements import ElementFacts, identity, looks_generated
+from nova_mcp.browser.perceive.elements import ElementFacts, identity
 from nova_mcp.browser.perceive.scan_values import SeenElement
+from nova_mcp.core.page.selectors import looks_generated
 
 # -- what a ref means now
 

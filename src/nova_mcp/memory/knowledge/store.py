@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, literal_column, select, update
 from sqlalchemy import text as sql
 
-from nova_mcp.browser.perceive.elements import normalize_selector
+from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.memory.knowledge.codec import decoded, encoded
 from nova_mcp.memory.knowledge.health import trouble
 from nova_mcp.memory.knowledge.model import (

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
-from nova_mcp.browser.perceive.elements import normalize_selector
 from nova_mcp.browser.read.knowledge_check import look, signals
+from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.errors import NovaError
 from nova_mcp.evidence.model import ACTING, Effect
 from nova_mcp.memory.knowledge import store

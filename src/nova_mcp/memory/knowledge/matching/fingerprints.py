@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from nova_mcp.browser.perceive.elements import normalize_selector
+from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.memory.knowledge.model import Fingerprint, Signal, SignalKind
 
 # In hundredths: whole numbers keep every comparison exact.

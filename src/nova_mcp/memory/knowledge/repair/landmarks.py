@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nova_mcp.browser.perceive.elements import looks_generated
+from nova_mcp.core.page.selectors import looks_generated
 from nova_mcp.memory.knowledge.model import ElementPrint
 from nova_mcp.memory.knowledge.repair.print_similarity import family, label_of, words
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from nova_mcp.browser.blockers.words import said_by
-from nova_mcp.browser.perceive.elements import looks_generated
+from nova_mcp.core.page.selectors import looks_generated
 from nova_mcp.memory.knowledge.model import ElementPrint
 from nova_mcp.memory.knowledge.repair.synonyms import DRAWING, meaning
 

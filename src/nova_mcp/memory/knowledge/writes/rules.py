@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Literal
 
-from nova_mcp.browser.perceive.elements import normalize_selector
+from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.memory.knowledge.apply_rules import still_looks_like
 from nova_mcp.memory.knowledge.drift import ALWAYS_THERE
 from nova_mcp.memory.knowledge.health import DAY_MS

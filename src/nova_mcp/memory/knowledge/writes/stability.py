@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from nova_mcp.browser.perceive.elements import SelectorClass, normalize_selector, selector_class
+from nova_mcp.core.page.selectors import SelectorClass, normalize_selector, selector_class
 from nova_mcp.memory.knowledge.model import Content, Playbook
 
 __all__ = ["SelectorClass", "action_selectors", "breadth", "fragile_selectors", "is_fragile", "stability"]

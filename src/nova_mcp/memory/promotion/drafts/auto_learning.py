@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from nova_mcp.browser.perceive.elements import SelectorClass
+from nova_mcp.core.page.selectors import SelectorClass
 from nova_mcp.memory.journal.candidates import candidate_key, stable_id
 from nova_mcp.memory.journal.evidence import Direction
 

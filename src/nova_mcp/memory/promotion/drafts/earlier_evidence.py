@@ -6,7 +6,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 from sqlalchemy import text as sql
 
-from nova_mcp.browser.perceive.elements import normalize_selector
+from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.memory.journal.evidence import Observation
 from nova_mcp.memory.journal.observations import AMBIGUOUS, index_key
 from nova_mcp.memory.journal.store import hold_key

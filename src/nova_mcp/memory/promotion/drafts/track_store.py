@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import Connection, delete, select
 from sqlalchemy import text as sql
 
-from nova_mcp.browser.perceive.elements import selector_class
+from nova_mcp.core.page.selectors import selector_class
 from nova_mcp.evidence.model import CallRecord, Learned
 from nova_mcp.memory.journal.evidence import Seen
 from nova_mcp.memory.journal.observations import bare_name

@@ -7,7 +7,7 @@ everybody does, and everybody's use would prove it.
 from dataclasses import replace
 from typing import Final
 
-from nova_mcp.browser.perceive.elements import normalize_selector
+from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.memory.journal.evidence import ObservationKind
 from nova_mcp.memory.knowledge.apply_rules import inapplicable
 from nova_mcp.memory.knowledge.matching.routes import restricts

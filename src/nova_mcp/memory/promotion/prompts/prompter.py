@@ -7,9 +7,9 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from nova_mcp.browser.perceive.elements import normalize_selector
 from nova_mcp.core.clock import Clock
 from nova_mcp.core.connections import AgentConnection
+from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.errors import NotFound
 from nova_mcp.evidence.model import CallOutcome, CallRecord, Link
 from nova_mcp.memory.knowledge import store as knowledge_store

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from nova_mcp.browser.blockers.rules import BlockerKind
-from nova_mcp.browser.perceive.elements import SelectorClass
+from nova_mcp.core.page.selectors import SelectorClass
 from nova_mcp.memory.knowledge.model import Problem, ScopeName
 from nova_mcp.memory.knowledge.scopes import scope_of
 from nova_mcp.memory.promotion.model import DAY_MS

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nova_mcp.browser.perceive.elements import normalize_selector, selector_hash
+from nova_mcp.core.page.selectors import normalize_selector, selector_hash
 from nova_mcp.core.urls import normalize_url, page_origin, url_hash
 from nova_mcp.memory.tasks.model import URL_KINDS, UnitKind
 

@@ -1,0 +1,1 @@
+"""What texts of a page mean: selectors, keys, and what controls say."""
