@@ -7,10 +7,10 @@ import pytest
 from acting_kit import TypeOptions, type_text
 
 from nova_mcp.browser.act.action import Manner
-from nova_mcp.browser.act.key_rules import parse_key
 from nova_mcp.browser.act.locate import Locator
 from nova_mcp.browser.act.press_keys import Strokes, press_keys
 from nova_mcp.core.clock import system_ports
+from nova_mcp.core.page.keys import parse_key
 from nova_mcp.errors import NovaError
 
 pytestmark = pytest.mark.browser

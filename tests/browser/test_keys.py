@@ -6,10 +6,10 @@ import pytest
 
 from nova_mcp.browser.act.action import Manner
 from nova_mcp.browser.act.action_report import Judgement, build_report
-from nova_mcp.browser.act.key_rules import parse_key
 from nova_mcp.browser.act.locate import Locator
 from nova_mcp.browser.act.press_keys import Strokes, press_keys
 from nova_mcp.core.clock import system_ports
+from nova_mcp.core.page.keys import parse_key
 from nova_mcp.errors import Blocked, Precondition
 
 pytestmark = pytest.mark.browser

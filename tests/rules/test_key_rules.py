@@ -4,15 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.act.key_rules import (
-    MODIFIERS,
-    NAMES,
-    Stroke,
-    UnknownKey,
-    belongs_to_browser,
-    parse_key,
-    trigger_of,
-)
+from nova_mcp.browser.act.press_keys import trigger_of
+from nova_mcp.core.page.keys import MODIFIERS, NAMES, Stroke, UnknownKey, belongs_to_browser, parse_key
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from playwright.async_api import Error
 
 from nova_mcp.browser.act.action import PRESS_MS, Acted, AlreadyDone, Manner, Scene, dispatched, followed
 from nova_mcp.browser.act.click import release
-from nova_mcp.browser.act.key_rules import Stroke, copies, trigger_of
 from nova_mcp.browser.act.locate import Locator, Prepared, described, lower, prepare, read_acting
 from nova_mcp.browser.act.shield import fence_off
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.channel.stable_question import navigating
-from nova_mcp.browser.commits.commit_points import CommitPoint
+from nova_mcp.browser.commits.commit_points import CommitPoint, Trigger
 from nova_mcp.browser.observe.host_window import HostWindow
 from nova_mcp.browser.perceive.scan_values import Answer, SeenElement, answer, read_element
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.page.keys import Stroke, copies
 from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams, NotFound, Precondition, Unavailable
 
@@ -258,3 +258,12 @@ class _Pressing:
                 continue
             return line
         return None
+
+
+def trigger_of(stroke: Stroke, *, tag: str, typable: bool) -> Trigger | None:
+    """How a key on that element is judged: Enter sends and submits, Space presses, any key may turn a select."""
+    if stroke.key == "Enter":
+        return "enter"
+    if tag == "select" or (stroke.activates and not typable):
+        return "click"
+    return None

@@ -11,7 +11,6 @@ from nova_mcp.browser.act.action_report import ActionReport, Judgement, build_re
 from nova_mcp.browser.act.choose import Choice, choose
 from nova_mcp.browser.act.click import Press as MousePress
 from nova_mcp.browser.act.click import click
-from nova_mcp.browser.act.key_rules import parse_key
 from nova_mcp.browser.act.locate import Locator
 from nova_mcp.browser.act.press_keys import Strokes, press_keys
 from nova_mcp.browser.blockers.layers import HOLD_MS, is_gone
@@ -45,6 +44,7 @@ from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptErr
 from nova_mcp.browser.perceive.element_lines import one_line
 from nova_mcp.browser.perceive.scan_values import SeenElement
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.page.keys import parse_key
 from nova_mcp.errors import CommitRefused, InvalidParams, NotFound, Precondition, Unavailable
 
 if TYPE_CHECKING:

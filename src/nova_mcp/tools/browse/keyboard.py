@@ -7,10 +7,10 @@ from typing import Final, Literal, Self
 from pydantic import Field, model_validator
 
 from nova_mcp.browser.act.action_report import Judgement
-from nova_mcp.browser.act.key_rules import UnknownKey, belongs_to_browser, parse_key
 from nova_mcp.browser.act.press_keys import Strokes, press_keys
 from nova_mcp.browser.act.secret_entry import SecretGuard
 from nova_mcp.browser.act.type_text import Text, type_text
+from nova_mcp.core.page.keys import UnknownKey, belongs_to_browser, parse_key
 from nova_mcp.core.tokens import fit_tokens
 from nova_mcp.errors import InvalidParams
 from nova_mcp.tools.browse.act_support import (

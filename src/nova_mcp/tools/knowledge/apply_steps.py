@@ -9,7 +9,6 @@ import anyio
 from nova_mcp.browser.act.action import Acted, Guard, Manner, Scene, left_the_page
 from nova_mcp.browser.act.action_report import ActionReport, Judgement, build_report
 from nova_mcp.browser.act.click import Press, click
-from nova_mcp.browser.act.key_rules import Stroke, parse_key
 from nova_mcp.browser.act.locate import Locator
 from nova_mcp.browser.act.press_keys import Strokes, press_keys
 from nova_mcp.browser.act.secret_entry import SecretGuard
@@ -17,6 +16,7 @@ from nova_mcp.browser.act.type_text import Text, type_text
 from nova_mcp.browser.channel.page_channel import DocumentChanged
 from nova_mcp.browser.channel.stable_question import navigating
 from nova_mcp.browser.read.knowledge_check import armed, look
+from nova_mcp.core.page.keys import Stroke, parse_key
 from nova_mcp.core.urls import page_host
 from nova_mcp.core.values import Json
 from nova_mcp.errors import Killed, NovaError, Precondition

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nova_mcp.browser.act.key_rules import UnknownKey, belongs_to_browser, parse_key
 from nova_mcp.browser.blockers.rules import ControlFacts, Label, label_for
+from nova_mcp.core.page.keys import UnknownKey, belongs_to_browser, parse_key
 from nova_mcp.memory.facts.sensitive import sensitive_text
 from nova_mcp.memory.knowledge import model
 from nova_mcp.memory.knowledge.matching.routes import MAX_ROUTES, is_pattern

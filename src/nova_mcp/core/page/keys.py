@@ -1,9 +1,7 @@
-"""What a key is called, which ones belong to the browser, and what a key sets off; pure."""
+"""Keys: what each is called, and which of them belong to the browser; pure."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
-
-from nova_mcp.browser.commits.commit_points import Trigger
 
 Modifier: TypeAlias = Literal["Control", "Shift", "Alt", "Meta"]
 
@@ -148,12 +146,3 @@ def belongs_to_browser(stroke: Stroke) -> bool:
     if main:
         return key in _WINDOW_LETTERS or key in _WINDOW_KEYS or key in _BARE or held == {"Control", "Alt"}
     return key in _ALT_KEYS or key in _BARE
-
-
-def trigger_of(stroke: Stroke, *, tag: str, typable: bool) -> Trigger | None:
-    """How a key on that element is judged: Enter sends and submits, Space presses, any key may turn a select."""
-    if stroke.key == "Enter":
-        return "enter"
-    if tag == "select" or (stroke.activates and not typable):
-        return "click"
-    return None
