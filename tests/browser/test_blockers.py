@@ -15,10 +15,10 @@ from nova_mcp.browser.act.locate import Locator
 from nova_mcp.browser.blockers.dismiss import Dismissal, Order, dismiss
 from nova_mcp.browser.blockers.look import look_for_blockers
 from nova_mcp.browser.blockers.rules import Verdict, judge
-from nova_mcp.browser.blockers.words import said_by
 from nova_mcp.browser.perceive.perception import PerceiveRequest, perceive
 from nova_mcp.calls.model import CallRequest
 from nova_mcp.core.clock import system_ports
+from nova_mcp.core.page.consent_words import said_by
 from nova_mcp.errors import Precondition
 from nova_mcp.evidence.model import Caller, ServerId
 from nova_mcp.settings import Settings

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from nova_mcp.browser.blockers.rules import label_for
 from nova_mcp.browser.read.knowledge_check import (
     MAX_SELECTORS,
     VendorSign,
@@ -15,6 +14,7 @@ from nova_mcp.browser.read.knowledge_check import (
     page_signs,
     signals,
 )
+from nova_mcp.core.page.control_labels import label_for
 from nova_mcp.memory.knowledge.matching.page_facts import page_elements, print_of, surroundings
 from nova_mcp.memory.knowledge.repair.repair import Repair, repair
 

@@ -43,7 +43,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path)
         "server/manifest.json",
         "cli/completion.json",
         "browser/page/00_core.js",
-        "browser/data/consent_words.json",
+        "core/page/data/consent_words.json",
         "memory/notes/data/sensitive_domains.txt",
         "memory/knowledge/data/platforms.json",
         "memory/facts/services.toml",

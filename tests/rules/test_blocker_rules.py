@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.browser.blockers.rules import (
-    HUMAN,
     Blocker,
     BlockerMemory,
     Control,
-    ControlFacts,
     Escape,
     Manage,
     NotedLayer,
@@ -23,17 +21,17 @@ from nova_mcp.browser.blockers.rules import (
     closing_proves,
     commits_something,
     judge,
-    label_for,
     may_hide,
     speaks_for,
     steps_for,
     to_turn_off,
     weakest,
 )
-from nova_mcp.browser.blockers.words import said_by
 from nova_mcp.browser.commits.commit_points import CommitPoint
 from nova_mcp.browser.perceive.elements import ElementFacts
 from nova_mcp.browser.perceive.scan_values import SeenElement, SeenField, SeenForm
+from nova_mcp.core.page.consent_words import said_by
+from nova_mcp.core.page.control_labels import HUMAN, ControlFacts, label_for
 
 KINDS = ["consent", "modal", "login_wall", "paywall", "newsletter", "age_gate", "chat", "challenge", "unknown"]
 
@@ -164,7 +162,7 @@ def test_a_label_says_one_thing_and_acceptance_comes_before_refusal(name, said):
 
 
 def phrases(name):
-    raw = json.loads(files("nova_mcp.browser").joinpath("data/consent_words.json").read_text("utf-8"))
+    raw = json.loads(files("nova_mcp.core.page").joinpath("data/consent_words.json").read_text("utf-8"))
     return st.sampled_from([phrase for texts in raw[name].values() for phrase in texts])
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.blockers.words import said_by
 from nova_mcp.browser.page import packed
 from nova_mcp.core.labels import words_of
 from nova_mcp.core.look_alikes import as_seen
+from nova_mcp.core.page.consent_words import said_by
 
-RAW = json.loads(files("nova_mcp.browser").joinpath("data/consent_words.json").read_text("utf-8"))
+RAW = json.loads(files("nova_mcp.core.page").joinpath("data/consent_words.json").read_text("utf-8"))
 LANGUAGES = tuple(RAW["consent_accept"])
 
 # What real layers say: accept, reject, only the necessary, without accepting, manage, close.

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.browser.blockers.rules import ControlFacts
 from nova_mcp.browser.commits.commit_points import CommitPoint
+from nova_mcp.core.page.control_labels import ControlFacts
 from nova_mcp.memory.knowledge.apply_rules import (
     Go,
     LiveTarget,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nova_mcp.browser.blockers.rules import ControlFacts, label_for
+from nova_mcp.core.page.control_labels import ControlFacts, label_for
 from nova_mcp.memory.knowledge.model import Alias, Platform, Problem, StableId
 from nova_mcp.memory.knowledge.platforms import Seeded, seeded
 from nova_mcp.memory.knowledge.writes.content_rules import WHOLE_PAGE

@@ -2,7 +2,6 @@
 
 import pytest
 
-from nova_mcp.browser.blockers.rules import ControlFacts
 from nova_mcp.browser.read.knowledge_check import (
     ElementSeen,
     PrintSeen,
@@ -12,6 +11,7 @@ from nova_mcp.browser.read.knowledge_check import (
     WantedSignals,
     page_signs,
 )
+from nova_mcp.core.page.control_labels import ControlFacts
 from nova_mcp.memory.knowledge.matching.fingerprints import match
 from nova_mcp.memory.knowledge.matching.page_facts import (
     live_looks,

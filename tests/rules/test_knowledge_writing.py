@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.browser.blockers.rules import ControlFacts
+from nova_mcp.core.page.control_labels import ControlFacts
 from nova_mcp.memory.knowledge.health import DAY_MS
 from nova_mcp.memory.knowledge.matching.routes import meet
 from nova_mcp.memory.knowledge.model import (

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, cast
 
-from nova_mcp.browser.blockers.rules import BlockerKind
 from nova_mcp.browser.process.runtime import Browser
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.calls.endings import Ending, Failed
 from nova_mcp.calls.envelope import Envelope
 from nova_mcp.calls.model import Answer
+from nova_mcp.core.page.control_labels import BlockerKind
 from nova_mcp.core.page.selectors import selector_class
 from nova_mcp.core.redaction import redact_selector
 from nova_mcp.core.urls import page_origin

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import anyio
 
-from nova_mcp.browser.blockers.rules import BlockerKind, Label
 from nova_mcp.browser.channel.frame_owners import Placed, place
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.channel.stable_question import navigating
@@ -25,6 +24,7 @@ from nova_mcp.browser.perceive.scan_values import (
     read_element,
     read_form,
 )
+from nova_mcp.core.page.control_labels import BlockerKind, Label
 from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams, NotFound, NovaError, Precondition, Unavailable
 

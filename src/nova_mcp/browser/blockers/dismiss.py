@@ -16,14 +16,11 @@ from nova_mcp.browser.act.press_keys import Strokes, press_keys
 from nova_mcp.browser.blockers.layers import HOLD_MS, is_gone
 from nova_mcp.browser.blockers.look import look_for_blockers
 from nova_mcp.browser.blockers.rules import (
-    HUMAN,
     Blocker,
-    BlockerKind,
     ConsentChoice,
     Control,
     Done,
     Escape,
-    Label,
     Manage,
     Method,
     Mode,
@@ -39,11 +36,12 @@ from nova_mcp.browser.blockers.rules import (
     to_turn_off,
     weakest,
 )
-from nova_mcp.browser.blockers.words import said_by
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.perceive.element_lines import one_line
 from nova_mcp.browser.perceive.scan_values import SeenElement
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.page.consent_words import said_by
+from nova_mcp.core.page.control_labels import HUMAN, BlockerKind, Label
 from nova_mcp.core.page.keys import parse_key
 from nova_mcp.errors import CommitRefused, InvalidParams, NotFound, Precondition, Unavailable
 

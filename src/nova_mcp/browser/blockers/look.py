@@ -4,19 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from nova_mcp.browser.blockers.rules import (
-    HUMAN,
-    Blocker,
-    BlockerKind,
-    Control,
-    ControlFacts,
-    NotedLayer,
-    Switch,
-    label_for,
-)
+from nova_mcp.browser.blockers.rules import Blocker, Control, NotedLayer, Switch
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.channel.stable_question import on_one_document
 from nova_mcp.browser.perceive.scan_values import Answer, answer, read_element
+from nova_mcp.core.page.control_labels import HUMAN, BlockerKind, ControlFacts, label_for
 from nova_mcp.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Final
 
-from nova_mcp.browser.blockers.words import may_end
 from nova_mcp.core.labels import folded
+from nova_mcp.core.page.consent_words import may_end
 
 # The lists the page reads labels with; the others are read on the host only.
 _COMMIT_LISTS: Final = ("send", "sign_in", "sign_up", "sign_out", "unsubscribe", "model_picker", "workspace_picker")
@@ -24,7 +24,7 @@ def load_bundle() -> str:
     platforms, signs, looks = (
         json.dumps(json.loads(file.read_text("utf-8")), separators=(",", ":"))
         for file in (
-            data.joinpath("blocker_platforms.json"),
+            files("nova_mcp.core.page").joinpath("data/blocker_platforms.json"),
             data.joinpath("page_signs.json"),
             files("nova_mcp.core").joinpath("look_alikes.json"),
         )
@@ -81,8 +81,8 @@ def _in_ascii(word: str) -> str:
 def _words() -> str:
     data = files("nova_mcp.browser").joinpath("data")
 
-    def read(name: str) -> dict[str, dict[str, list[str]]]:
-        found: dict[str, dict[str, list[str]]] = json.loads(data.joinpath(name).read_text("utf-8"))
+    def read(name: str, package: str = "nova_mcp.browser") -> dict[str, dict[str, list[str]]]:
+        found: dict[str, dict[str, list[str]]] = json.loads(files(package).joinpath("data", name).read_text("utf-8"))
         return found
 
     commits = read("commit_words.json")
@@ -91,14 +91,8 @@ def _words() -> str:
         name: {language: [one for one in texts if one[0] != "="] for language, texts in commits[name].items()}
         for name in _COMMIT_LISTS
     }
-    for name in (
-        "auth_words.json",
-        "chat_words.json",
-        "outcome_words.json",
-        "consent_words.json",
-        "blocker_words.json",
-    ):
-        lists |= read(name)
+    lists |= read("auth_words.json") | read("chat_words.json") | read("outcome_words.json")
+    lists |= read("consent_words.json", "nova_mcp.core.page") | read("blocker_words.json")
     lists["error"] = json.loads(data.joinpath("error_words.json").read_text("utf-8"))
     return json.dumps({name: packed(name, one) for name, one in lists.items()}, separators=(",", ":"))
 

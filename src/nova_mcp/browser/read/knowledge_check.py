@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from nova_mcp.browser.blockers.rules import ControlFacts, label_for
 from nova_mcp.browser.channel.stable_question import on_one_document
 from nova_mcp.browser.commits.check import commit_facts
 from nova_mcp.browser.commits.commit_points import CommitPoint, Trigger, classify_commit_point
 from nova_mcp.browser.perceive.scan_values import Answer, SeenElement, SeenForm, answer, read_element, read_form
+from nova_mcp.core.page.control_labels import ControlFacts, label_for
 from nova_mcp.core.values import Json
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nova_mcp.browser.blockers.rules import ControlFacts, label_for
 from nova_mcp.browser.commits.commit_points import CommitPoint
+from nova_mcp.core.page.control_labels import ControlFacts, label_for
 from nova_mcp.memory.knowledge.drift import GateDecision, GateMode, drift_problem, gate
 from nova_mcp.memory.knowledge.health import state
 from nova_mcp.memory.knowledge.matching.fingerprints import Match

@@ -58,7 +58,7 @@ def _platform(entry: dict[str, Any], layer: dict[str, Any]) -> Platform:
 @functools.cache
 def built_in() -> tuple[Platform, ...]:
     """The shipped templates. What a layer looks like stands with the browser; here it gets its id and script hosts."""
-    layers = json.loads(files("nova_mcp.browser").joinpath("data/blocker_platforms.json").read_text("utf-8"))
+    layers = json.loads(files("nova_mcp.core.page").joinpath("data/blocker_platforms.json").read_text("utf-8"))
     named = {layer["name"]: layer for layer in layers["platforms"]}
     entries = json.loads(files("nova_mcp.memory.knowledge").joinpath("data/platforms.json").read_text("utf-8"))
     return tuple(_platform(entry, named[entry["layer"]]) for entry in entries["platforms"])

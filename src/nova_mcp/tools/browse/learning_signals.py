@@ -8,8 +8,8 @@ from typing import Final
 
 from nova_mcp.browser.act.action import Scene
 from nova_mcp.browser.act.locate import LayerAt
-from nova_mcp.browser.blockers.rules import Label
 from nova_mcp.browser.perceive.scan_values import SeenElement
+from nova_mcp.core.page.control_labels import Label
 from nova_mcp.core.page.selectors import looks_generated
 from nova_mcp.core.urls import normalize_url, route_key
 from nova_mcp.memory.knowledge.model import Polarity

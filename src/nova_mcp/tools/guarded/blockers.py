@@ -10,9 +10,10 @@ from pydantic import Field
 from nova_mcp.browser.act.action import Scene
 from nova_mcp.browser.act.locate import described
 from nova_mcp.browser.blockers.dismiss import PASS_MS, Dismissal, Order, dismiss
-from nova_mcp.browser.blockers.rules import Attempt, Blocker, BlockerKind, ConsentChoice, Method, Verdict, judge
+from nova_mcp.browser.blockers.rules import Attempt, Blocker, ConsentChoice, Method, Verdict, judge
 from nova_mcp.browser.perceive.element_lines import quoted
 from nova_mcp.browser.perceive.rules import origin_path
+from nova_mcp.core.page.control_labels import BlockerKind
 from nova_mcp.core.values import Json
 from nova_mcp.errors import Fix, PolicyDenied
 from nova_mcp.evidence.model import LearningLabel, Signals

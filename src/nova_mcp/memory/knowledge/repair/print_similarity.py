@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from nova_mcp.browser.blockers.words import said_by
+from nova_mcp.core.page.consent_words import said_by
 from nova_mcp.core.page.selectors import looks_generated
 from nova_mcp.memory.knowledge.model import ElementPrint
 from nova_mcp.memory.knowledge.repair.synonyms import DRAWING, meaning

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nova_mcp.browser.blockers.rules import ControlFacts, Label, label_for
+from nova_mcp.core.page.control_labels import ControlFacts, Label, label_for
 from nova_mcp.core.page.keys import UnknownKey, belongs_to_browser, parse_key
 from nova_mcp.memory.facts.sensitive import sensitive_text
 from nova_mcp.memory.knowledge import model

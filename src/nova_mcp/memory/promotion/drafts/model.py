@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from nova_mcp.browser.blockers.rules import BlockerKind
+from nova_mcp.core.page.control_labels import BlockerKind
 from nova_mcp.memory.journal.evidence import Direction, ObservationKind
 from nova_mcp.memory.journal.model import CandidateOrigin, CandidateStatus
 from nova_mcp.memory.knowledge.model import Action, Content, HintKind, PhenomenonType, Polarity, Signal, StableId

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from nova_mcp.browser.blockers.rules import HUMAN
+from nova_mcp.core.page.control_labels import HUMAN
 from nova_mcp.memory.journal.candidates import candidate_key, stable_id
 from nova_mcp.memory.knowledge.matching.routes import ANYWHERE
 from nova_mcp.memory.knowledge.model import (

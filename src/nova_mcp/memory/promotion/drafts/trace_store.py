@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 from sqlalchemy import Connection, select, update
 from sqlalchemy import text as sql
 
-from nova_mcp.browser.blockers.rules import BlockerKind
+from nova_mcp.core.page.control_labels import BlockerKind
 from nova_mcp.memory.journal import candidate_store
 from nova_mcp.memory.journal.candidates import Candidate
 from nova_mcp.memory.journal.statistics.tables import learning_proposal

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from nova_mcp.browser.blockers.rules import BlockerKind
+from nova_mcp.core.page.control_labels import BlockerKind
 from nova_mcp.core.page.selectors import SelectorClass
 from nova_mcp.memory.knowledge.model import Problem, ScopeName
 from nova_mcp.memory.knowledge.scopes import scope_of

@@ -91,7 +91,7 @@ def _phrases(name: str, lists: Mapping[str, list[str]]) -> PhraseList:
 @functools.cache
 def consent_lists() -> Mapping[str, PhraseList]:
     """The shipped lists; the page reads the same file."""
-    raw = json.loads(files("nova_mcp.browser").joinpath("data/consent_words.json").read_text("utf-8"))
+    raw = json.loads(files("nova_mcp.core.page").joinpath("data/consent_words.json").read_text("utf-8"))
     return {name: _phrases(name, lists) for name, lists in raw.items()}
 
 
