@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nova_mcp.core.signal_vocabulary import SIGNALS, Signal, key_problem, near, value_problem, value_warning
 from nova_mcp.memory.facts.accounts import account_hash
 from nova_mcp.memory.facts.capabilities import compile_capabilities
 from nova_mcp.memory.facts.model import (
@@ -40,7 +41,6 @@ from nova_mcp.memory.facts.rules import (
 )
 from nova_mcp.memory.facts.sensitive import sensitive_key, sensitive_reason, sensitive_text
 from nova_mcp.memory.facts.services import service_of, well_known
-from nova_mcp.memory.facts.vocabulary import SIGNALS, Signal, key_problem, near, value_problem, value_warning
 
 HERE, THERE = Page("https://a.test/x", "h1", "a.test/x"), Page("https://a.test/y", "h2", "a.test/y")
 NOW = 1_800_000_000_000

@@ -16,11 +16,11 @@ from sqlalchemy import select
 
 from nova_mcp.app import Nova, build
 from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.core.signal_vocabulary import SIGNALS
 from nova_mcp.core.tokens import estimate_tokens
 from nova_mcp.memory.facts.model import MOST_CUSTOM
 from nova_mcp.memory.facts.replay import replay
 from nova_mcp.memory.facts.tables import fact, fact_account, fact_binding, fact_observation
-from nova_mcp.memory.facts.vocabulary import SIGNALS
 from nova_mcp.server.manifest import load_manifest
 from nova_mcp.server.protocol import Wiring, build_server
 from nova_mcp.settings import Settings

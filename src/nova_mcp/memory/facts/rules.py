@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from nova_mcp.core.signal_vocabulary import ON_ROUTE
 from nova_mcp.core.values import Json
 from nova_mcp.memory.facts.model import (
     FRESH_MS,
@@ -21,7 +22,6 @@ from nova_mcp.memory.facts.model import (
     Replaced,
     ServiceKind,
 )
-from nova_mcp.memory.facts.vocabulary import ON_ROUTE
 
 # An observation replaces a fact that it outweighs by this much.
 CLEARLY_STRONGER: Final = 150

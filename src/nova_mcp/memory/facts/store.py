@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection, Row, bindparam, column, insert, select, table, text, update
 
+from nova_mcp.core.signal_vocabulary import is_core
 from nova_mcp.memory.facts.accounts import account_hash
 from nova_mcp.memory.facts.model import (
     MOST_CUSTOM,
@@ -25,7 +26,6 @@ from nova_mcp.memory.facts.model import (
 )
 from nova_mcp.memory.facts.rules import decide, result_of, worth_noting
 from nova_mcp.memory.facts.tables import fact, fact_binding, fact_observation
-from nova_mcp.memory.facts.vocabulary import is_core
 
 Taken: TypeAlias = Added | Agreed | Replaced | Disputed | OnlyObserved
 

@@ -7,19 +7,12 @@ from typing import Annotated, Final, Self
 
 from pydantic import BeforeValidator, Field, JsonValue, field_validator, model_validator
 
+from nova_mcp.core.signal_vocabulary import MAX_KEY_CHARS, SIGNALS, ValueType, key_problem, value_problem, value_warning
 from nova_mcp.errors import InvalidParams, Precondition
 from nova_mcp.memory.facts.model import Certainty, ClaimState, Fact, FactState
 from nova_mcp.memory.facts.rules import MAX_VALUE_CHARS, is_stale, value_chars
 from nova_mcp.memory.facts.sensitive import sensitive_key, sensitive_reason, sensitive_text
 from nova_mcp.memory.facts.service import Claim, Known, Noting, Place
-from nova_mcp.memory.facts.vocabulary import (
-    MAX_KEY_CHARS,
-    SIGNALS,
-    ValueType,
-    key_problem,
-    value_problem,
-    value_warning,
-)
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Params, Part, Result, Targeted, TargetParams, tool

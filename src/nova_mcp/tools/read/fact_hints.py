@@ -7,12 +7,12 @@ from typing import Final, Literal, TypeAlias
 
 from nova_mcp.browser.observe.page_witness import StoreFacts
 from nova_mcp.browser.perceive.scan_values import AuthSurface, SeenPage
+from nova_mcp.core.signal_vocabulary import SIGNALS
 from nova_mcp.core.tokens import estimate_tokens, fit_tokens
 from nova_mcp.core.values import Json
 from nova_mcp.memory.facts.model import Certainty, Fact, FactState, ServiceKind
 from nova_mcp.memory.facts.rules import DETECTED, Hint
 from nova_mcp.memory.facts.service import Advice
-from nova_mcp.memory.facts.vocabulary import SIGNALS
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import Part, compact

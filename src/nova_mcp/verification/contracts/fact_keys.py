@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import unquote, urlsplit
 
+from nova_mcp.core.signal_vocabulary import SIGNALS, is_core, near
 from nova_mcp.core.values import Json
-from nova_mcp.memory.facts.vocabulary import SIGNALS, is_core, near
 from nova_mcp.verification.model import Fact, Seen, SentRequest
 
 Source = Literal["page", "host", "store"]
