@@ -37,7 +37,7 @@ from nova_mcp.memory.journal.collector import collecting
 from nova_mcp.memory.journal.model import JobType
 from nova_mcp.memory.journal.outbox_worker import HANDLERS, Handler, OutboxWorker
 from nova_mcp.memory.journal.service import Journal
-from nova_mcp.memory.journal.statistics.counters import Counters
+from nova_mcp.memory.journal.statistics.counters import Counters, count_contradiction
 from nova_mcp.memory.journal.statistics.service import Statistician
 from nova_mcp.memory.notes.note_memory import NoteMemory
 from nova_mcp.memory.promotion.collector import HOOKS
@@ -250,7 +250,15 @@ async def _memory(
     """Everything that is kept from call to call, and who looks after it."""
     policies = await anyio.to_thread.run_sync(load_policies, settings.data_dir)
     return Memory(
-        verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports), secrets.redactor.text),
+        verifier=Verifier(
+            db,
+            recorder,
+            ports,
+            Coordinator(ports.clock),
+            Goals(db, ports),
+            secrets.redactor.text,
+            count_contradiction,
+        ),
         journal=Journal(db, ports),
         statistician=Statistician(db, ports.clock),
         facts=FactKeeper(

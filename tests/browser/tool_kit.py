@@ -16,6 +16,7 @@ from nova_mcp.evidence.reader import EventFilter, events
 from nova_mcp.evidence.recorder import Recorder, describe_server
 from nova_mcp.memory.facts.service import FactKeeper
 from nova_mcp.memory.journal.service import Journal
+from nova_mcp.memory.journal.statistics.counters import count_contradiction
 from nova_mcp.memory.journal.statistics.service import Statistician
 from nova_mcp.memory.notes.note_memory import NoteMemory
 from nova_mcp.memory.promotion.learning import Learning
@@ -75,7 +76,14 @@ async def tool_kit(
             recorder=recorder,
             browser=browser,
             memory=Memory(
-                verifier=Verifier(db, recorder, ports, Coordinator(ports.clock), Goals(db, ports)),
+                verifier=Verifier(
+                    db,
+                    recorder,
+                    ports,
+                    Coordinator(ports.clock),
+                    Goals(db, ports),
+                    count_contradiction=count_contradiction,
+                ),
                 journal=Journal(db, ports),
                 statistician=Statistician(db, ports.clock),
                 facts=FactKeeper(db, ports.clock),

@@ -21,6 +21,7 @@ from nova_mcp.evidence.targets.journal import MemoryJournal
 from nova_mcp.memory.facts.policies import load_policies
 from nova_mcp.memory.facts.service import FactKeeper
 from nova_mcp.memory.journal.service import Journal
+from nova_mcp.memory.journal.statistics.counters import count_contradiction
 from nova_mcp.memory.journal.statistics.service import Statistician
 from nova_mcp.memory.notes.note_memory import NoteMemory
 from nova_mcp.memory.promotion.learning import Learning
@@ -118,7 +119,14 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                 recorder,
                 browser,
                 Memory(
-                    Verifier(db, recorder, ports, Coordinator(clock), Goals(db, ports)),
+                    Verifier(
+                        db,
+                        recorder,
+                        ports,
+                        Coordinator(clock),
+                        Goals(db, ports),
+                        count_contradiction=count_contradiction,
+                    ),
                     Journal(db, ports),
                     Statistician(db, clock),
                     FactKeeper(db, clock, policies=load_policies(tmp_path)),

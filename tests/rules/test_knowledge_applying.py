@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from nova_mcp.browser.commits.commit_points import CommitPoint
 from nova_mcp.core.page.control_labels import ControlFacts
 from nova_mcp.memory.knowledge.apply_rules import (
     Go,
@@ -169,7 +168,7 @@ def test_consent_is_never_given_whatever_was_declared():
 
 def test_a_commit_point_needs_a_contract():
     step = Step(0, Action("click", "#no", element=ElementPrint("button", text="Pay")))
-    target = LiveTarget(ElementPrint("button", text="Pay"), commit=CommitPoint("payment", 'says "pay"', "x"))
+    target = LiveTarget(ElementPrint("button", text="Pay"), commits='says "pay"')
     assert before_step(step, target, "custom", has_contract=False).code == "guarded_commit.missing_contract"
     assert before_step(step, target, "custom", has_contract=True) is None
 

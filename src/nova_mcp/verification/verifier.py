@@ -11,14 +11,14 @@ from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.errors import NovaError
-from nova_mcp.evidence.model import CallRecord, Link
+from nova_mcp.evidence.model import CallRecord, Link, ServerId
 from nova_mcp.evidence.recorder import Recorder
 from nova_mcp.storage.engine import Database
 from nova_mcp.verification import observation, refusals
 from nova_mcp.verification.contracts.codec import contract_to_json
 from nova_mcp.verification.contracts.evaluate import failed_traces, judge_set, retry_advice_for
 from nova_mcp.verification.coordinator import Coordinator
-from nova_mcp.verification.duplicates.check import Memory, RepeatCheck
+from nova_mcp.verification.duplicates.check import CountContradiction, Memory, RepeatCheck
 from nova_mcp.verification.goals.register import Goals, StepClaim
 from nova_mcp.verification.kill_switches import commit_kill
 from nova_mcp.verification.model import (
@@ -41,6 +41,10 @@ PROGRESS_EVERY_MS: Final = 1000
 Tell = Callable[[float], Awaitable[None]]
 
 
+def _count_nothing(conn: Connection, server_id: ServerId, now_ms: int) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Verifier:
     """What transitions are made of; one per server."""
@@ -52,6 +56,7 @@ class Verifier:
     goals: Goals
     # Replaces what must not be stored.
     hides: Callable[[str], str] = str
+    count_contradiction: CountContradiction = _count_nothing
     under_way: UnderWay = field(default_factory=UnderWay)
 
     def begin(self, ask: Ask) -> "Transition":
@@ -68,7 +73,7 @@ class Transition:
         self.contract = ask.contract
         self._started_at = parts.ports.clock.now_ms()
         self._precondition: SetVerdict | None = None
-        memory = Memory(parts.db, parts.recorder, parts.ports.clock, parts.under_way)
+        memory = Memory(parts.db, parts.recorder, parts.ports.clock, parts.under_way, parts.count_contradiction)
         self._repeat = RepeatCheck(memory, ask, self._unsent)
         self._claim: StepClaim | None = None
         self._facing: Facing | None = None

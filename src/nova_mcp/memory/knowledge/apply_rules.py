@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nova_mcp.browser.commits.commit_points import CommitPoint
 from nova_mcp.core.page.control_labels import ControlFacts, label_for
 from nova_mcp.memory.knowledge.drift import GateDecision, GateMode, drift_problem, gate
 from nova_mcp.memory.knowledge.health import state
@@ -88,7 +87,8 @@ class LiveTarget:
 
     seen: ElementPrint
     control: ControlFacts = UNREAD
-    commit: CommitPoint | None = None
+    # Why using it would commit something; None where it would not.
+    commits: str | None = None
     first: bool = False
 
 
@@ -225,8 +225,8 @@ def before_step(step: Step, target: LiveTarget, kind: PhenomenonType, *, has_con
     decides = kind == "consent_cmp" or action.polarity is not None
     if decides and label_for(target.control, "consent") == "accept":
         return Problem("pks.accept_refused", "This control gives consent; Nova never does.")
-    if target.commit is not None and not has_contract:
-        told = f"Step {step.index + 1} {target.commit.why}; say what should come of it with a contract."
+    if target.commits is not None and not has_contract:
+        told = f"Step {step.index + 1} {target.commits}; say what should come of it with a contract."
         return Problem("guarded_commit.missing_contract", told)
     if action.element is None and not target.first and not _says_what_it_should(action, target.control):
         told = f"Nobody has noted what the element of step {step.index + 1} looked like, so it can't be told apart."

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Clock
+from nova_mcp.evidence.model import ServerId
 from nova_mcp.evidence.recorder import Recorder
-from nova_mcp.memory.journal.statistics.counters import bump
-from nova_mcp.memory.journal.statistics.counting import of_contradiction
 from nova_mcp.storage.engine import Database
 from nova_mcp.verification import refusals
 from nova_mcp.verification.contracts.evaluate import judge_set
@@ -18,6 +20,9 @@ from nova_mcp.verification.request import Ask, Facing, ResolvedEarlier
 from nova_mcp.verification.store import find_transition, latest_of, others_since, resolve, settle
 from nova_mcp.verification.transitions import Settlement, StoredTransition
 
+# Counts a verified success that has been refuted since: which server counts it, and when.
+CountContradiction: TypeAlias = Callable[[Connection, ServerId, int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -27,6 +32,7 @@ class Memory:
     recorder: Recorder
     clock: Clock
     under_way: UnderWay
+    count_contradiction: CountContradiction
 
 
 class RepeatCheck:
@@ -40,6 +46,7 @@ class RepeatCheck:
         self._recorder = memory.recorder
         self._clock = memory.clock
         self._under_way = memory.under_way
+        self._count_contradiction = memory.count_contradiction
         self._ask = ask
         self._unsent = unsent
         self.identity: str | None = None
@@ -124,8 +131,7 @@ class RepeatCheck:
                 await self._db.write(resolve, earlier.transition_id, "verified_fail", self._ask.call_id)
             case rules.SendAgain(refuted=refuted):
                 if refuted:
-                    contradiction = of_contradiction(self._clock.now_ms())
-                    await self._db.write(bump, self._ask.caller.server_id, contradiction)
+                    await self._db.write(self._count_contradiction, self._ask.caller.server_id, self._clock.now_ms())
             case rules.Suspect():
                 raise refusals.suspected(self._unsent(), verdict.earlier)
 

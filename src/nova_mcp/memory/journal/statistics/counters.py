@@ -10,7 +10,17 @@ from sqlalchemy import text as sql
 
 from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.evidence.rules import storable_text
-from nova_mcp.memory.journal.statistics.counting import CAPPED, DAY, OTHER, Figures, Tally, day_of, hour_of, of_call
+from nova_mcp.memory.journal.statistics.counting import (
+    CAPPED,
+    DAY,
+    OTHER,
+    Figures,
+    Tally,
+    day_of,
+    hour_of,
+    of_call,
+    of_contradiction,
+)
 from nova_mcp.memory.journal.statistics.tables import SHARDS, statistic_hour, statistic_latency
 from nova_mcp.storage.prepared import Prepared
 
@@ -106,6 +116,11 @@ def bump(conn: Connection, origin: str, tally: Tally, known: Known | None = None
                 for (name, label), count in sorted(tally.totals.items())
             ],
         )
+
+
+def count_contradiction(conn: Connection, server_id: str, now_ms: int) -> None:
+    """Count a verified success that has been refuted since."""
+    bump(conn, server_id, of_contradiction(now_ms))
 
 
 def _with_days(hours: Mapping[Key, Figures]) -> dict[Key, Figures]:
