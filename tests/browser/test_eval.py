@@ -9,9 +9,9 @@ from nova_mcp.browser.act.navigate import navigate
 from nova_mcp.browser.act.script import MAX_JSON, evaluate
 from nova_mcp.browser.process.runtime import Browser
 from nova_mcp.browser.targets.registry import Tab
+from nova_mcp.core.leases import Lease
 from nova_mcp.errors import Precondition
 from nova_mcp.evidence.model import Caller
-from nova_mcp.memory.claims.rules import Lease
 from nova_mcp.tools.browse import script
 
 from .conftest import Site

@@ -9,10 +9,10 @@ from playwright.async_api import Browser as Chromium
 from nova_mcp.browser.act.navigate import navigate, reload
 from nova_mcp.browser.process.runtime import Browser, BrowserHome
 from nova_mcp.core.clock import Ports, system_ports
+from nova_mcp.core.leases import IMPLICIT_LEASE_MS
 from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.errors import Unavailable
 from nova_mcp.evidence.targets.journal import MemoryJournal, TargetKind
-from nova_mcp.memory.claims.rules import IMPLICIT_LEASE_MS
 from nova_mcp.settings import BrowserSettings
 
 from .conftest import Site, make_caller

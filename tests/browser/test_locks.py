@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.browser.targets.tab_lock import ReadWriteLock
+from nova_mcp.core.leases import IMPLICIT_LEASE_MS, Lease, is_live
 from nova_mcp.errors import Unavailable
-from nova_mcp.memory.claims.rules import IMPLICIT_LEASE_MS, Foreign, Lease, is_live, may_mutate, renewed
+from nova_mcp.memory.claims.rules import Foreign, may_mutate, renewed
 
 A, B = ("p", "a"), ("p", "b")
 

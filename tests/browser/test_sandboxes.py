@@ -16,12 +16,12 @@ from nova_mcp.browser.state.sandboxes import MAX_SANDBOXES
 from nova_mcp.browser.state.state_files import KeptFiles
 from nova_mcp.browser.targets.registry import Tab
 from nova_mcp.core.clock import system_ports
+from nova_mcp.core.leases import Lease
 from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.errors import ClaimMismatch, InvalidParams, Precondition
 from nova_mcp.evidence.model import ServerId
 from nova_mcp.evidence.targets.journal import MemoryJournal
 from nova_mcp.evidence.targets.stored_journal import StoredJournal
-from nova_mcp.memory.claims.rules import Lease
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.storage.engine import Database
 from nova_mcp.tools.browse import navigate as navigation_tools

@@ -13,10 +13,11 @@ from nova_mcp.browser.state.sandbox import MAX_TABS, Shares
 from nova_mcp.browser.state.sandboxes import sandbox_letters
 from nova_mcp.browser.targets.registry import MAX_TABS_PER_SANDBOX, Seat, Tab, TabQuery
 from nova_mcp.browser.targets.tab import POPUPS_KEPT
+from nova_mcp.core.leases import Place
 from nova_mcp.errors import InvalidParams, NotFound, Precondition, Unavailable
 from nova_mcp.evidence.model import Caller
 from nova_mcp.evidence.targets.journal import TargetOpened
-from nova_mcp.memory.claims.rules import Place, Wish
+from nova_mcp.memory.claims.rules import Wish
 
 from .conftest import Site, eventually
 

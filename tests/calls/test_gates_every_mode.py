@@ -13,10 +13,10 @@ from nova_mcp.browser.blockers.rules import NotedLayer
 from nova_mcp.browser.targets.tab import Tab, TabHost
 from nova_mcp.calls.gates import GATES, MET_ON_THE_WAY
 from nova_mcp.calls.model import Answer
+from nova_mcp.core.leases import Lease
 from nova_mcp.core.tokens import estimate_tokens
 from nova_mcp.errors import CommitRefused
 from nova_mcp.evidence.model import CallRecord
-from nova_mcp.memory.claims.rules import Lease
 from nova_mcp.memory.notes.domain_model import Wish
 from nova_mcp.memory.notes.domain_store import put
 from nova_mcp.settings import GateMode

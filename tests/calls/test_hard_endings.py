@@ -13,8 +13,8 @@ from nova_mcp.calls.endings import store_failed
 from nova_mcp.calls.gates import GateFacts, Refused, admit
 from nova_mcp.calls.model import CallRequest
 from nova_mcp.calls.running_calls import emergency_stop
+from nova_mcp.core.leases import IMPLICIT_LEASE_MS, Lease
 from nova_mcp.errors import Blocked, Fix, NotFound, UnknownTool
-from nova_mcp.memory.claims.rules import IMPLICIT_LEASE_MS, Lease
 from nova_mcp.settings import GateSettings
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.browse import navigate

@@ -10,10 +10,10 @@ import anyio
 import pytest
 
 from nova_mcp.browser.targets.tab import Tab, TabHost
+from nova_mcp.core.leases import Lease
 from nova_mcp.core.mailbox import Mailbox, this_process
 from nova_mcp.core.questions import Process, Question, Reply
 from nova_mcp.core.redaction import CLAIM_TOKEN_PREFIX, REDACTED
-from nova_mcp.memory.claims.rules import Lease
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.guarded.sequence import run_sequence
 from nova_mcp.tools.spec import Result, TargetParams, tool

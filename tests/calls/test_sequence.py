@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pydantic import Field, JsonValue
 
 from nova_mcp.browser.targets.tab import Tab, TabHost
+from nova_mcp.core.leases import Lease
 from nova_mcp.errors import NotFound, Unavailable
 from nova_mcp.evidence.model import CallRecord
-from nova_mcp.memory.claims.rules import Lease
 from nova_mcp.tools.catalogue import load_catalogue
 from nova_mcp.tools.context import StepAnswer, ToolContext
 from nova_mcp.tools.guarded.sequence import BARRED, PAGE_BUNDLES, run_sequence

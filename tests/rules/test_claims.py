@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from nova_mcp.core.leases import Lease, Place
 from nova_mcp.core.values import Owner
 from nova_mcp.memory.claims.rules import (
     DEFAULT_TTL_MS,
@@ -16,11 +17,9 @@ from nova_mcp.memory.claims.rules import (
     Claim,
     Foreign,
     Grant,
-    Lease,
     NotHeld,
     NotYours,
     Occupied,
-    Place,
     Releasable,
     Renewal,
     TooMany,

@@ -10,9 +10,9 @@ from nova_mcp.calls.gates import GATES, MET_ON_THE_WAY, Admitted, GateFacts, Not
 from nova_mcp.calls.session_budget import Exhausted
 from nova_mcp.core.clock import SystemClock
 from nova_mcp.core.connections import AgentConnections
+from nova_mcp.core.leases import Lease
 from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.evidence.model import Effect
-from nova_mcp.memory.claims.rules import Lease
 from nova_mcp.memory.facts.policies import Lacking
 from nova_mcp.memory.notes.domain_model import DomainNote, Due, NoteId, Repeat
 from nova_mcp.settings import GateMode, GateSettings

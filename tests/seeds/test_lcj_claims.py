@@ -17,9 +17,10 @@ from sqlalchemy import select
 from nova_mcp.app import Nova, build
 from nova_mcp.browser.targets.registry import Targets
 from nova_mcp.core.clock import Ports, SystemIds
+from nova_mcp.core.leases import Lease
 from nova_mcp.evidence.model import Caller, ServerId
 from nova_mcp.memory.claims.book import ClaimBook
-from nova_mcp.memory.claims.rules import Lease, hash_token
+from nova_mcp.memory.claims.rules import hash_token
 from nova_mcp.memory.claims.store import claim_journal
 from nova_mcp.memory.journal.finalize_store import finalize_decision, outbox_job
 from nova_mcp.server.manifest import load_manifest

@@ -8,12 +8,13 @@ import pytest
 from sqlalchemy import select
 
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.leases import Lease, Place
 from nova_mcp.errors import ClaimHeld, ClaimMismatch, CoverageNotMet, InvalidParams, TooManyClaims, Unavailable
 from nova_mcp.evidence.model import Caller
 from nova_mcp.evidence.store import end_server, register_server
 from nova_mcp.memory.claims import store
 from nova_mcp.memory.claims.book import ClaimBook, Claimed, NothingHeld, Released
-from nova_mcp.memory.claims.rules import Claim, Lease, Place, Wish, hash_token, owner_key
+from nova_mcp.memory.claims.rules import Claim, Wish, hash_token, owner_key
 from nova_mcp.memory.claims.store import Closing, Taking, claim_journal
 from nova_mcp.memory.journal import finalize_store
 from nova_mcp.memory.journal.finalize_store import finalize_decision, outbox_job

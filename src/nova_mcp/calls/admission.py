@@ -20,11 +20,11 @@ from nova_mcp.calls.session_budget import (
 )
 from nova_mcp.core.clock import Clock
 from nova_mcp.core.connections import AgentConnection, AgentConnections
+from nova_mcp.core.leases import Lease
 from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.core.stop_file import stop_requested
 from nova_mcp.core.values import Owner
 from nova_mcp.evidence.model import Caller
-from nova_mcp.memory.claims.rules import Lease
 from nova_mcp.settings import Settings
 from nova_mcp.tools.spec import Params, ToolSpec
 

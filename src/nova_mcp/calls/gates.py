@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nova_mcp.calls.session_budget import Exhausted
+from nova_mcp.core.leases import Lease
 from nova_mcp.core.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
 from nova_mcp.core.values import Owner
 from nova_mcp.errors import (
@@ -19,7 +20,7 @@ from nova_mcp.errors import (
     Unacknowledged,
 )
 from nova_mcp.evidence.model import MUTATING, Effect
-from nova_mcp.memory.claims.rules import Lease, Reclaimed, held_by_other, may_mutate
+from nova_mcp.memory.claims.rules import Reclaimed, held_by_other, may_mutate
 from nova_mcp.memory.facts.policies import Lacking, capability_missing
 from nova_mcp.memory.notes.domain_model import Due
 from nova_mcp.memory.notes.domain_refusals import acknowledge_required

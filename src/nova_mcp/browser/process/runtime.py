@@ -38,11 +38,11 @@ from nova_mcp.browser.state.sandboxes import Sandboxes, SandboxParts
 from nova_mcp.browser.state.state_files import KeptFiles
 from nova_mcp.browser.targets.registry import PageParts, Targets
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.leases import is_live
 from nova_mcp.core.policy import NavigationPolicy, unfindable_hosts
 from nova_mcp.errors import Unavailable
 from nova_mcp.evidence.targets.journal import TargetJournal
 from nova_mcp.memory.claims.book import ClaimBook
-from nova_mcp.memory.claims.rules import is_live
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.storage.errors import StoreUnavailable
 

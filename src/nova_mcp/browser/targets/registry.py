@@ -30,6 +30,7 @@ from nova_mcp.browser.targets.refusals import (
 from nova_mcp.browser.targets.tab import BLANK, POPUPS_KEPT, Tab
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.hosts import under
+from nova_mcp.core.leases import IMPLICIT_LEASE_MS, ClaimEnd, Lease, Place, is_live
 from nova_mcp.core.urls import cut_address, page_host
 from nova_mcp.core.values import Json, Owner
 from nova_mcp.errors import InvalidParams, NovaError, Precondition
@@ -37,8 +38,7 @@ from nova_mcp.evidence.model import Caller
 from nova_mcp.evidence.page_sights import PageLife
 from nova_mcp.evidence.targets.journal import EndReason, LastSeen, TargetJournal, TargetOpened
 from nova_mcp.memory.claims.book import ClaimBook
-from nova_mcp.memory.claims.rules import IMPLICIT_LEASE_MS, Claim, Lease, Place, is_live
-from nova_mcp.memory.claims.store import ClaimEnd
+from nova_mcp.memory.claims.rules import Claim
 
 __all__ = ["ACTIVE", "SANDBOX_ID", "PageParts", "Tab", "TabQuery", "Targets"]
 

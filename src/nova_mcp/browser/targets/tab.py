@@ -29,11 +29,11 @@ from nova_mcp.browser.read.progress import ReadOn
 from nova_mcp.browser.targets.page_life import LifeSigns
 from nova_mcp.browser.targets.tab_lock import ReadWriteLock
 from nova_mcp.core.clock import Clock
+from nova_mcp.core.leases import Lease
 from nova_mcp.core.policy import Denied
 from nova_mcp.core.urls import cut_address, page_host
 from nova_mcp.core.values import Owner
 from nova_mcp.errors import NovaError
-from nova_mcp.memory.claims.rules import Lease
 
 TabState: TypeAlias = Literal["ready", "loading", "crashed", "lost", "stalled"]
 

@@ -5,11 +5,11 @@ import hmac
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import anyio
 
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.leases import ClaimEnd, Lease, Leased, Place, is_live
 from nova_mcp.core.redaction import CLAIM_TOKEN_PREFIX
 from nova_mcp.core.values import Owner
 from nova_mcp.evidence.model import Caller
@@ -20,11 +20,9 @@ from nova_mcp.memory.claims.rules import (
     Authorization,
     Claim,
     Grant,
-    Lease,
     NotHeld,
     NotYours,
     Occupied,
-    Place,
     Reclaimed,
     Releasable,
     Renewal,
@@ -35,7 +33,6 @@ from nova_mcp.memory.claims.rules import (
     hash_token,
     held_by,
     held_by_other,
-    is_live,
     judge_claim,
     judge_release,
     lapsed,
@@ -46,20 +43,12 @@ from nova_mcp.memory.claims.rules import (
     within_term,
     wrong_token,
 )
-from nova_mcp.memory.claims.store import NO_LEARN_MODE, ClaimEnd, Closing, EndedClaim, LearnMode, Taking, context_of
+from nova_mcp.memory.claims.store import NO_LEARN_MODE, Closing, EndedClaim, LearnMode, Taking, context_of
 from nova_mcp.memory.journal.model import Conclusion, Coverage, FinalizeOrder, WorkContext
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 
 TOKEN_CHARS = 48
-
-
-class Leased(Protocol):
-    """As much of a tab as claims look at."""
-
-    target_id: str
-    sandbox_id: str
-    lease: Lease | None
 
 
 @dataclass(frozen=True, slots=True)

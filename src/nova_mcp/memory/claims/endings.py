@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Ports
+from nova_mcp.core.leases import ClaimEnd, Place
 from nova_mcp.core.values import Owner
 from nova_mcp.errors import CoverageNotMet, InvalidParams, Unavailable
 from nova_mcp.memory.claims import store
-from nova_mcp.memory.claims.rules import Claim, Place
-from nova_mcp.memory.claims.store import ClaimEnd, Closing, EndedClaim, LearnMode
+from nova_mcp.memory.claims.rules import Claim
+from nova_mcp.memory.claims.store import Closing, EndedClaim, LearnMode
 from nova_mcp.memory.journal.model import Conclusion, Coverage, FinalizeOrder
 from nova_mcp.memory.journal.rules import NOTHING_LEARNED, conclude, judge_coverage
 from nova_mcp.storage.engine import Database

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from nova_mcp.core.leases import IMPLICIT_LEASE_MS, Lease, Place, is_live
 from nova_mcp.core.values import Owner
 from nova_mcp.errors import ClaimHeld, ClaimMismatch, Fix, TooManyClaims
 
-IMPLICIT_LEASE_MS: Final = 120_000
 MIN_TTL_MS: Final = 5_000
 MAX_TTL_MS: Final = 1_800_000
 DEFAULT_TTL_MS: Final = 120_000
@@ -18,16 +18,6 @@ MOST_CLAIMS: Final = 32
 
 AgentRole = Literal["actor", "archivist", "mcp"]
 Authorization = Literal["owner", "token", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """An owner's hold on a tab until a moment in time."""
-
-    owner: Owner
-    expires_at_ms: int
-    implicit: bool = True
-    ttl_ms: int = IMPLICIT_LEASE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +45,6 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What can be claimed: a tab in its sandbox, or the sandbox itself."""
-
-    target_id: str
-    sandbox_id: str
-
-    def __str__(self) -> str:
-        return f"sandbox {self.sandbox_id}" if self.whole_sandbox else self.target_id
-
-    @property
-    def whole_sandbox(self) -> bool:
-        return self.target_id == self.sandbox_id
-
-
-@dataclass(frozen=True, slots=True)
 class Foreign:
     """Somebody else holds the tab."""
 
@@ -78,10 +53,6 @@ class Foreign:
 
 
 # -- leases
-
-
-def is_live(lease: Lease | Claim | None, now_ms: int) -> bool:
-    return lease is not None and lease.expires_at_ms > now_ms
 
 
 def may_mutate(lease: Lease | None, owner: Owner, now_ms: int) -> Foreign | None:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from sqlalchemy import BigInteger, Column, Connection, Index, Table, Text, bindparam, insert, select, update
 
+from nova_mcp.core.leases import ClaimEnd
 from nova_mcp.core.values import Json, Owner
 from nova_mcp.evidence.store import ledger_server
 from nova_mcp.memory.claims.rules import Claim, owner_key
@@ -14,8 +15,6 @@ from nova_mcp.memory.journal.finalize_store import conclusion_of, decision_of, g
 from nova_mcp.memory.journal.model import Conclusion, Coverage, DecisionKind, FinalizeOrder, WorkContext
 from nova_mcp.memory.journal.rules import abandoned, conclude, figures
 from nova_mcp.storage.schema import metadata
-
-ClaimEnd = Literal["released", "expired", "reclaimed", "tab_closed", "sandbox_deleted", "server_restart"]
 
 claim_journal = Table(
     "claim_journal",

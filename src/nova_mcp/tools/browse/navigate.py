@@ -10,9 +10,10 @@ from nova_mcp.browser.act.navigation_report import LoadOptions, LoadState, Navig
 from nova_mcp.browser.observe.host_window import MAX_DIALOG_CHARS
 from nova_mcp.browser.perceive.element_lines import one_line, quoted
 from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.leases import Place
 from nova_mcp.core.values import Json
 from nova_mcp.errors import FAMILIES, NovaError, Precondition, Stopped
-from nova_mcp.memory.claims.rules import DEFAULT_TTL_MS, MAX_TTL_MS, MIN_TTL_MS, Place, Wish
+from nova_mcp.memory.claims.rules import DEFAULT_TTL_MS, MAX_TTL_MS, MIN_TTL_MS, Wish
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import AbsoluteUrl, DetailParams, LoadParams

@@ -7,9 +7,10 @@ from pydantic import Field
 from nova_mcp.browser.perceive.element_lines import one_line, quoted
 from nova_mcp.browser.targets.registry import TabQuery
 from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.leases import Place, is_live
 from nova_mcp.errors import InvalidParams, Status
 from nova_mcp.memory.claims.book import ClaimBook
-from nova_mcp.memory.claims.rules import AgentRole, Place, is_live
+from nova_mcp.memory.claims.rules import AgentRole
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import OutputDetail
 from nova_mcp.tools.spec import RARE, AgentParams, Part, Result, TargetParams, maybe, tool

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from nova_mcp.browser.targets.registry import SANDBOX_ID
+from nova_mcp.core.leases import Place
 from nova_mcp.core.redaction import hide_claim_tokens, holds_card_number, redact_selector
 from nova_mcp.core.urls import normalize_url
 from nova_mcp.errors import ClaimMismatch, Fix, InvalidParams
-from nova_mcp.memory.claims.rules import Place
 from nova_mcp.memory.facts.sensitive import sensitive_text
 from nova_mcp.memory.journal.candidates import CLAIM_CHARS, COMPONENT_CHARS, DEFAULT_CONFIDENCE, normal_component
 from nova_mcp.memory.journal.model import CandidateStatus, WorkContext

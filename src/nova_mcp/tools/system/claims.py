@@ -7,11 +7,12 @@ from typing import Literal, cast
 
 from pydantic import Field, JsonValue
 
+from nova_mcp.core.leases import Place
 from nova_mcp.core.redaction import hide_claim_tokens
 from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
 from nova_mcp.memory.claims.book import Claimed, NothingHeld, Released
-from nova_mcp.memory.claims.rules import DEFAULT_TTL_MS, MAX_TTL_MS, MIN_TTL_MS, AgentRole, Authorization, Place, Wish
+from nova_mcp.memory.claims.rules import DEFAULT_TTL_MS, MAX_TTL_MS, MIN_TTL_MS, AgentRole, Authorization, Wish
 from nova_mcp.memory.journal.model import (
     Coverage,
     DecisionKind,

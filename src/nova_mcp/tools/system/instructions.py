@@ -8,9 +8,10 @@ from pydantic import Field, StringConstraints
 
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.hosts import normalize_host
+from nova_mcp.core.leases import Place
 from nova_mcp.core.urls import page_host
 from nova_mcp.errors import InvalidParams, Precondition
-from nova_mcp.memory.claims.rules import Claim, Place
+from nova_mcp.memory.claims.rules import Claim
 from nova_mcp.memory.tasks.instructions.budget import ADDENDA_CHARS, Addenda, Detail, fit_addenda
 from nova_mcp.memory.tasks.instructions.learn_mode import Wished
 from nova_mcp.memory.tasks.instructions.learn_rules import learn_domain
