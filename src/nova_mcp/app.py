@@ -206,7 +206,8 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
     await db.write(fact_endings.close_ended_targets, ports.clock.now_ms())
     secrets = await anyio.to_thread.run_sync(open_secrets, settings.data_dir)
     policy = navigation_policy(settings)
-    memory = await _memory(settings, ports, db, recorder, secrets, tasks)
+    claims = ClaimBook(ports, db, server_id, tasks.learn_mode)
+    memory = await _memory(settings, ports, db, recorder, secrets, tasks, claims)
     ends = (fact_endings.target_ended, memory.notes.sites.target_ended)
     journal = StoredJournal(
         db,
@@ -217,7 +218,6 @@ async def _wired(settings: Settings, ports: Ports, db: Database, *, ahead: bool)
         on_left=(target_ended,),
     )
     home = BrowserHome(settings.data_dir, server_id, keep_first=not settings.browser.ephemeral)
-    claims = ClaimBook(ports, db, server_id, tasks.learn_mode)
     browser = Browser(settings.browser, home, journal, policy, ports, claims)
     early = [asyncio.create_task(_warmed(browser))] if ahead else []
     catalogue = await anyio.to_thread.run_sync(load_catalogue)
@@ -245,7 +245,13 @@ def _recorder(db: Database, ports: Ports, server_id: ServerId, tasks: TaskMemory
 
 
 async def _memory(
-    settings: Settings, ports: Ports, db: Database, recorder: Recorder, secrets: SecretStore, tasks: TaskMemory
+    settings: Settings,
+    ports: Ports,
+    db: Database,
+    recorder: Recorder,
+    secrets: SecretStore,
+    tasks: TaskMemory,
+    claims: ClaimBook,
 ) -> Memory:
     """Everything that is kept from call to call, and who looks after it."""
     policies = await anyio.to_thread.run_sync(load_policies, settings.data_dir)
@@ -272,6 +278,7 @@ async def _memory(
         learning=Learning.over(db, ports.clock, settings.learning.consent_gates),
         tasks=tasks,
         notes=NoteMemory.over(db, ports, settings.notes),
+        claims=claims,
     )
 
 

@@ -21,6 +21,7 @@ from nova_mcp.core.clock import system_ports
 from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.evidence.model import Caller, ServerId
 from nova_mcp.evidence.targets.journal import MemoryJournal
+from nova_mcp.memory.claims.book import ClaimBook
 from nova_mcp.settings import BrowserSettings
 
 PAGES = Path(__file__).resolve().parent.parent / "pages"
@@ -173,7 +174,8 @@ def make_browser(
         BrowserHome(data_dir, "server_test", extra_args, network=network),
         MemoryJournal(),
         policy or NavigationPolicy(),
-        system_ports(),
+        (ports := system_ports()),
+        ClaimBook(ports),
     )
 
 

@@ -13,6 +13,7 @@ from nova_mcp.core.leases import IMPLICIT_LEASE_MS
 from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.errors import Unavailable
 from nova_mcp.evidence.targets.journal import MemoryJournal, TargetKind
+from nova_mcp.memory.claims.book import ClaimBook
 from nova_mcp.settings import BrowserSettings
 
 from .conftest import Site, make_caller
@@ -53,7 +54,8 @@ async def own(tmp_path: Path, clock: MovingClock, journal: Interrupted) -> Async
         BrowserHome(tmp_path, "server_test", keep_first=True),
         journal,
         NavigationPolicy(),
-        Ports(clock, system_ports().ids),
+        (ports := Ports(clock, system_ports().ids)),
+        ClaimBook(ports),
     )
     yield browser
     await browser.aclose()

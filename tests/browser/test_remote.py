@@ -16,6 +16,7 @@ from nova_mcp.core.clock import system_ports
 from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.errors import Unavailable
 from nova_mcp.evidence.targets.journal import MemoryJournal
+from nova_mcp.memory.claims.book import ClaimBook
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.tools.browse import navigate as navigation_tools
 from nova_mcp.tools.browse import sandboxes as sandbox_tools
@@ -83,7 +84,8 @@ async def browser_there(remote: Remote, tmp_path: Path) -> AsyncIterator[Browser
         BrowserHome(tmp_path, "server_test", keep_first=True),
         MemoryJournal(),
         NavigationPolicy(),
-        system_ports(),
+        (ports := system_ports()),
+        ClaimBook(ports),
     )
     yield browser
     await browser.aclose()
@@ -143,7 +145,8 @@ async def test_no_browser_at_the_address_is_a_failed_launch(tmp_path: Path, refu
         BrowserHome(tmp_path, "server_test"),
         MemoryJournal(),
         NavigationPolicy(),
-        system_ports(),
+        (ports := system_ports()),
+        ClaimBook(ports),
     )
     with pytest.raises(Unavailable) as caught:
         await browser.start()

@@ -90,6 +90,7 @@ async def tool_kit(
                 learning=Learning.over(db, ports.clock),
                 tasks=TaskMemory.over(db, ports, chosen),
                 notes=NoteMemory.over(db, ports, chosen.notes),
+                claims=browser.claims,
             ),
             secrets=SecretStore(data_dir),
             admission=Admission(chosen, browser.policy, ports.clock),

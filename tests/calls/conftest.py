@@ -18,6 +18,7 @@ from nova_mcp.evidence.model import CallRecord, ServerId
 from nova_mcp.evidence.reader import EventFilter, events
 from nova_mcp.evidence.recorder import Recorder, describe_server
 from nova_mcp.evidence.targets.journal import MemoryJournal
+from nova_mcp.memory.claims.book import ClaimBook
 from nova_mcp.memory.facts.policies import load_policies
 from nova_mcp.memory.facts.service import FactKeeper
 from nova_mcp.memory.journal.service import Journal
@@ -108,7 +109,8 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
         recorder = Recorder(db, ports, server_id)
         await recorder.start(describe_server(server_id, clock.now_ms(), "test"))
         policy = NavigationPolicy()
-        browser = Browser(settings.browser, BrowserHome(tmp_path, server_id), MemoryJournal(), policy, ports)
+        claims, home = ClaimBook(ports), BrowserHome(tmp_path, server_id)
+        browser = Browser(settings.browser, home, MemoryJournal(), policy, ports, claims)
         catalogue: Catalogue = catalogue_of(specs)
         pipeline = Pipeline(
             Parts(
@@ -133,6 +135,7 @@ async def make_rig(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
                     Learning.over(db, clock),
                     TaskMemory.over(db, ports, settings),
                     NoteMemory.over(db, ports, settings.notes),
+                    claims,
                 ),
                 SecretStore(tmp_path),
                 Admission(settings, policy, clock),

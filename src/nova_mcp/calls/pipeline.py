@@ -234,7 +234,7 @@ class Pipeline:
             raise
         envelope.evidence.tab = tab
         targets.used(envelope.caller.owner, request.connection, tab)
-        work = self._parts.browser.claims.work_context(envelope.caller, tab.target_id)
+        work = self._parts.memory.claims.work_context(envelope.caller, tab.target_id)
         envelope.evidence.task_id = None if work is None else work.task_id
 
     async def _weigh(self, spec: ToolSpec, params: Params, envelope: Envelope) -> None:
@@ -250,7 +250,7 @@ class Pipeline:
         """What the caller has to hear besides its own matter; told with the answer, once."""
         if envelope.is_step:
             return ()
-        envelope.words = self._parts.browser.claims.words_for(envelope.caller.owner)
+        envelope.words = self._parts.memory.claims.words_for(envelope.caller.owner)
         return reclaimed(envelope.words)
 
     def _admit(
@@ -265,7 +265,7 @@ class Pipeline:
         envelope.before = page_state(tab, keep_raw_urls=parts.settings.keep_raw_urls, redactor=parts.secrets.redactor)
         facts = parts.admission.facts(spec, params, envelope.connection, tab)
         if tab is not None:
-            facts = replace(facts, lease=parts.browser.claims.lease_on(tab), lacking=envelope.lacking)
+            facts = replace(facts, lease=parts.memory.claims.lease_on(tab), lacking=envelope.lacking)
         if NOTE_GATE in gates:
             facts = self._sites.for_gates(facts, envelope)
         match admit(gates, facts, parts.settings.gates):
@@ -278,7 +278,7 @@ class Pipeline:
                 raise error
             case Admitted(notices):
                 if tab is not None:
-                    parts.browser.claims.touched(tab, envelope.caller.owner, take=spec.lock == "exclusive")
+                    parts.memory.claims.touched(tab, envelope.caller.owner, take=spec.lock == "exclusive")
                 return notices
 
     # 5: act
@@ -393,7 +393,7 @@ class Pipeline:
             answer = with_site_warning(answer, envelope.warned)
         answer = with_lessons(answer, lesson, envelope.evidence.learned, parts.settings.tool_names)
         answer = with_hints(answer, envelope.evidence.signals.hints, parts.settings.tool_names, envelope.connection)
-        parts.browser.claims.told(envelope.caller.owner, envelope.words)
+        parts.memory.claims.told(envelope.caller.owner, envelope.words)
         return redacted_answer(answer, parts.secrets.redactor)
 
     async def _recorded(self, envelope: Envelope, outcome: CallOutcome) -> StoreUnavailable | None:

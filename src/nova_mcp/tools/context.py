@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nova_mcp.browser.targets.registry import Tab
     from nova_mcp.evidence.outage import Also
     from nova_mcp.evidence.recorder import Decide
+    from nova_mcp.memory.claims.book import ClaimBook
     from nova_mcp.memory.facts.service import FactKeeper
     from nova_mcp.memory.journal.service import Journal
     from nova_mcp.memory.journal.statistics.service import Statistician
@@ -144,6 +145,7 @@ class Memory:
     learning: "Learning"
     tasks: "TaskMemory"
     notes: "NoteMemory"
+    claims: "ClaimBook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,10 @@ class ToolContext:
     @property
     def tasks(self) -> "TaskMemory":
         return self.memory.tasks
+
+    @property
+    def claims(self) -> "ClaimBook":
+        return self.memory.claims
 
     @property
     def notes(self) -> "NoteKeeper":

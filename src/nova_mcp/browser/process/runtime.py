@@ -37,12 +37,12 @@ from nova_mcp.browser.state.sandbox import MAX_SANDBOXES, MAX_TABS, Shares
 from nova_mcp.browser.state.sandboxes import Sandboxes, SandboxParts
 from nova_mcp.browser.state.state_files import KeptFiles
 from nova_mcp.browser.targets.registry import PageParts, Targets
+from nova_mcp.browser.targets.tab_claims import NoClaims, TabClaims
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.leases import is_live
 from nova_mcp.core.policy import NavigationPolicy, unfindable_hosts
 from nova_mcp.errors import Unavailable
 from nova_mcp.evidence.targets.journal import TargetJournal
-from nova_mcp.memory.claims.book import ClaimBook
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.storage.errors import StoreUnavailable
 
@@ -125,7 +125,7 @@ class Browser:
         journal: TargetJournal,
         policy: NavigationPolicy,
         ports: Ports,
-        claims: ClaimBook | None = None,
+        claims: TabClaims | None = None,
     ) -> None:
         self._settings = settings
         self._home = home
@@ -137,7 +137,7 @@ class Browser:
         self.egress = self._egress()
         self.sandboxes = Sandboxes(self.start, journal, ports, self._sandbox_parts())
         self.staging = UploadStaging(home.data_dir, home.server_id, ports.ids.token)
-        self.claims = claims or ClaimBook(ports)
+        self.claims = claims or NoClaims()
         parts = PageParts(load_bundle(), policy, self.lag, self.downloads, self.egress, self._files_of)
         self.targets = Targets(self.sandboxes, journal, ports, parts, self.claims)
         self._starting = anyio.Lock()

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,6 +28,7 @@ from nova_mcp.browser.targets.refusals import (
     unknown_tab,
 )
 from nova_mcp.browser.targets.tab import BLANK, POPUPS_KEPT, Tab
+from nova_mcp.browser.targets.tab_claims import ClaimedTarget, TabClaims
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.hosts import under
 from nova_mcp.core.leases import IMPLICIT_LEASE_MS, ClaimEnd, Lease, Place, is_live
@@ -37,8 +38,6 @@ from nova_mcp.errors import InvalidParams, NovaError, Precondition
 from nova_mcp.evidence.model import Caller
 from nova_mcp.evidence.page_sights import PageLife
 from nova_mcp.evidence.targets.journal import EndReason, LastSeen, TargetJournal, TargetOpened
-from nova_mcp.memory.claims.book import ClaimBook
-from nova_mcp.memory.claims.rules import Claim
 
 __all__ = ["ACTIVE", "SANDBOX_ID", "PageParts", "Tab", "TabQuery", "Targets"]
 
@@ -77,7 +76,7 @@ class Targets:
     """Every tab of this server. Each owner has a current tab of its own; no lock spans two tabs."""
 
     def __init__(
-        self, sandboxes: Sandboxes, journal: TargetJournal, ports: Ports, parts: PageParts, claims: ClaimBook
+        self, sandboxes: Sandboxes, journal: TargetJournal, ports: Ports, parts: PageParts, claims: TabClaims
     ) -> None:
         self.sandboxes = sandboxes
         self.claims = claims
@@ -167,7 +166,7 @@ class Targets:
         tabs = active_tab.in_turn(history, connection, self._ports.clock.now_ms())
         return [self._tabs[target_id] for target_id in tabs if target_id in self._tabs]
 
-    def _covered(self, claims: list[Claim]) -> list[Tab]:
+    def _covered(self, claims: Sequence[ClaimedTarget]) -> list[Tab]:
         keys = {claim.target_id for claim in claims}
         return [tab for tab in self._tabs.values() if tab.target_id in keys or tab.sandbox_id in keys]
 

@@ -272,7 +272,7 @@ async def tab_new(ctx: ToolContext, p: TabNewParams) -> TabNewResult:
     """Opens a new tab of yours, with a page if you give a url."""
     await ctx.call.progress(0, None, "opening a tab")
     if p.claim:
-        ctx.browser.claims.require_room(ctx.caller.owner)
+        ctx.claims.require_room(ctx.caller.owner)
     tab = await ctx.browser.targets.open_tab(ctx.caller, p.sandbox_id, activate=p.activate)
     ctx.evidence.tab = tab
     claim = await _claimed(ctx, tab, p.ttl_ms) if p.claim else None
@@ -292,9 +292,7 @@ async def tab_new(ctx: ToolContext, p: TabNewParams) -> TabNewResult:
 async def _claimed(ctx: ToolContext, tab: Tab, ttl_ms: int) -> ClaimPart:
     """The claim asked for with a new tab; without it the tab is not what was asked for and does not stay."""
     try:
-        told = await ctx.browser.claims.claim(
-            Wish(Place(tab.target_id, tab.sandbox_id), ctx.caller.owner, ttl_ms), [tab]
-        )
+        told = await ctx.claims.claim(Wish(Place(tab.target_id, tab.sandbox_id), ctx.caller.owner, ttl_ms), [tab])
     except (NovaError, StoreUnavailable):
         await ctx.browser.targets.close_tab(tab)
         raise

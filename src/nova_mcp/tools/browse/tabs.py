@@ -74,7 +74,7 @@ async def tabs(ctx: ToolContext, p: TabsParams) -> TabsResult:
     current = targets.active_of(ctx.caller.owner)
     found = targets.list_tabs(ctx.caller, TabQuery(p.active_only, p.sandbox_id, p.domain, p.mine))
     now = ctx.ports.clock.now_ms()
-    claims, full = ctx.browser.claims, p.output_detail == "full"
+    claims, full = ctx.claims, p.output_detail == "full"
     entries = [_entry(tab, _claim(claims, tab, now, full=full), active=tab is current, full=full) for tab in found]
     return TabsResult(active_target_id=current.target_id if current else None, tabs=entries, total_count=len(entries))
 
@@ -135,7 +135,7 @@ async def tab_close(ctx: ToolContext, p: TargetParams) -> TabCloseResult:
         )
     held = is_live(ctx.tab.lease, ctx.ports.clock.now_ms())
     # Decided before the page goes: a claim that can't be finalized keeps its tab.
-    finished = await ctx.browser.claims.finish(ctx.caller.owner, ctx.tab)
+    finished = await ctx.claims.finish(ctx.caller.owner, ctx.tab)
     closed = await ctx.browser.targets.close_tab(ctx.tab)
     return TabCloseResult(
         target_id=ctx.tab.target_id,

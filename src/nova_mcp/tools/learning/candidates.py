@@ -107,7 +107,7 @@ async def memory_add_candidate(ctx: ToolContext, p: AddCandidateParams) -> AddCa
 
 def _context(ctx: ToolContext, p: AddCandidateParams) -> WorkContext:
     """The caller's own claim; without one nobody could say whose work a candidate came from."""
-    tab, claims = ctx.evidence.tab, ctx.browser.claims
+    tab, claims = ctx.evidence.tab, ctx.claims
     place = p.target_id if tab is None else tab.target_id
     context = None
     if tab is not None or SANDBOX_ID.fullmatch(place):

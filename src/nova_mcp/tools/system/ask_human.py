@@ -128,7 +128,7 @@ async def _still_waiting(ctx: ToolContext, p: AskParams, waited_s: float) -> Non
     """A sign of life for the client; the tab stays the agent's while its person works in it."""
     tab = ctx.evidence.tab
     if tab is not None:
-        ctx.browser.claims.touched(tab, ctx.caller.owner, take=False)
+        ctx.claims.touched(tab, ctx.caller.owner, take=False)
     await ctx.call.progress(waited_s, p.timeout_ms / 1000, "waiting for a person")
 
 

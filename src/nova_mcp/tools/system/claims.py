@@ -93,7 +93,7 @@ async def tab_claim(ctx: ToolContext, p: TabClaimParams) -> TabClaimResult:
     """Makes a tab, or a sandbox with its tabs, yours to work in: others may look, not change. Claim again to renew; the
     token overrides the learning decision at release."""
     place, tabs = await ctx.browser.targets.place(ctx.caller, p.target_id, ctx.evidence.tab)
-    told = await ctx.browser.claims.claim(_wish(ctx, p, place), tabs)
+    told = await ctx.claims.claim(_wish(ctx, p, place), tabs)
     await _require_standing(ctx, place)
     ctx.evidence.task_id = told.claim.task_id
     return TabClaimResult.model_validate(dict(claim_part(told)))
@@ -104,10 +104,10 @@ async def _require_standing(ctx: ToolContext, place: Place) -> None:
     targets = ctx.browser.targets
     if place.whole_sandbox:
         if targets.sandboxes.get(ctx.caller.principal, place.sandbox_id) is None:
-            ctx.browser.claims.gone(place.sandbox_id, "sandbox_deleted")
+            ctx.claims.gone(place.sandbox_id, "sandbox_deleted")
             await targets.require_sandbox(ctx.caller, place.sandbox_id)
     elif targets.find(ctx.caller, place.target_id) is None:
-        ctx.browser.claims.gone(place.target_id, "tab_closed")
+        ctx.claims.gone(place.target_id, "tab_closed")
         raise await targets.unknown_tab(ctx.caller, place.target_id)
 
 
@@ -234,7 +234,7 @@ async def tab_release(ctx: ToolContext, p: TabReleaseParams) -> TabReleaseResult
     place, tabs = await ctx.browser.targets.place(ctx.caller, p.target_id, ctx.evidence.tab)
     _check_named_claim(ctx, p, place)
     order = await _order(ctx, p, place)
-    match await ctx.browser.claims.release(ctx.caller.owner, place, order, p.finalization_token, tabs):
+    match await ctx.claims.release(ctx.caller.owner, place, order, p.finalization_token, tabs):
         case Released() as released:
             ctx.evidence.task_id = released.claim.task_id
             return _released(released, order)
@@ -244,7 +244,7 @@ async def tab_release(ctx: ToolContext, p: TabReleaseParams) -> TabReleaseResult
 
 def _check_named_claim(ctx: ToolContext, p: TabReleaseParams, place: Place) -> None:
     """A promotion names the claim it is about; another one's candidates are none of this release's business."""
-    payload, claim = p.finalize_outbox_payload or {}, ctx.browser.claims.over(place)
+    payload, claim = p.finalize_outbox_payload or {}, ctx.claims.over(place)
     if claim is None or claim.owner != ctx.caller.owner or "taskId" not in payload:
         return
     if (payload["taskId"], payload["targetId"]) != (claim.task_id, claim.target_id):
@@ -257,7 +257,7 @@ def _check_named_claim(ctx: ToolContext, p: TabReleaseParams, place: Place) -> N
 
 
 async def _order(ctx: ToolContext, p: TabReleaseParams, place: Place) -> FinalizeOrder:
-    payload, claim = p.finalize_outbox_payload, ctx.browser.claims.over(place)
+    payload, claim = p.finalize_outbox_payload, ctx.claims.over(place)
     held = claim is not None and claim.owner == ctx.caller.owner
     if payload is not None and p.finalize_outbox_job_type == "pks.domain.save" and held:
         payload = await checked_payload(ctx, payload)

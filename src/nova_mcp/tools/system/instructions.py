@@ -172,7 +172,7 @@ async def _learning(ctx: ToolContext, p: GetInstructionsParams) -> _Learning:
     mode, asked = ctx.tasks.learn_mode, p.host()
     told = await mode.activate(ctx.caller, _wishes(ctx, p, asked), asked)
     visits = await mode.visits(ctx.caller)
-    live = frozenset(claim.task_id for claim in ctx.browser.claims.held_by(ctx.caller.owner))
+    live = frozenset(claim.task_id for claim in ctx.claims.held_by(ctx.caller.owner))
     active = {one.task_id for one in told if one.refused is None}
     domains = {one.domain for one in visits if one.task_id in active}
     domain = next(iter(domains)) if len(domains) == 1 else learn_domain(asked, mode.multi_tenant)
@@ -190,7 +190,7 @@ async def _learning(ctx: ToolContext, p: GetInstructionsParams) -> _Learning:
 
 def _wishes(ctx: ToolContext, p: GetInstructionsParams, asked: str | None) -> list[Wished]:
     """The claims that shall learn; without one, what there is to claim first."""
-    tab, claims = ctx.evidence.tab, ctx.browser.claims
+    tab, claims = ctx.evidence.tab, ctx.claims
     held = claims.held_by(ctx.caller.owner)
     if p.scope == "allOwnerClaims" and held:
         return [_wish(ctx, claim, asked) for claim in held]
