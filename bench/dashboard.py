@@ -23,8 +23,8 @@ from bench.tables import machine, show, tell
 from nova_mcp.calls.model import Answer, CallRequest, ResourceContent
 from nova_mcp.core.clock import system_ports
 from nova_mcp.dashboard.app import build
-from nova_mcp.dashboard.config import Home, Keys
 from nova_mcp.evidence.model import ServerId
+from nova_mcp.server.http.dashboard_home import Home, Keys
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 

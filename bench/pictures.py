@@ -22,7 +22,7 @@ from bench.pictures_pages import MOST_BYTES, Look, best, lighter, look_at, pictu
 from bench.pictures_session import STARTS_WITHIN_S, Served, agent_at_work, play_story, server, stopped
 from nova_mcp.browser.process.find_chromium import find_browser, this_machine
 from nova_mcp.dashboard.app import PLACES
-from nova_mcp.dashboard.config import ROOT
+from nova_mcp.server.http.dashboard_home import ROOT
 
 OUT: Final = REPOSITORY / "docs" / "images"
 DESK: Final = ViewportSize(width=1280, height=860)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
 from PIL import Image
 from starlette.routing import compile_path
 
-from nova_mcp.dashboard.config import ROOT
+from nova_mcp.server.http.dashboard_home import ROOT
 
 MOST_BYTES: Final = 150_000
 # Fewer colours until a picture is light enough; pages are flat, so that nobody sees it.

@@ -12,12 +12,12 @@ import httpx
 from nova_mcp.calls.model import Answer, CallRequest, ResourceContent
 from nova_mcp.core.clock import Ports, SystemIds
 from nova_mcp.dashboard.app import build
-from nova_mcp.dashboard.config import Home, Keys
 from nova_mcp.dashboard.tickets import issue
 from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, PageState, ServerId
 from nova_mcp.evidence.recorder import describe_server
 from nova_mcp.evidence.store import append_call, register_server
 from nova_mcp.server.backend import Health
+from nova_mcp.server.http.dashboard_home import Home, Keys
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 

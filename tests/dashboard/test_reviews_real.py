@@ -12,7 +12,6 @@ from loop_kit import Server, Shop, serving, shop
 from place_kit import Place
 
 from nova_mcp.dashboard.app import build
-from nova_mcp.dashboard.config import Home, Keys
 from nova_mcp.evidence.model import CallRecord
 from nova_mcp.evidence.reader import EventFilter, recent
 from nova_mcp.memory.knowledge import store
@@ -22,6 +21,7 @@ from nova_mcp.memory.promotion.collector import witnessed
 from nova_mcp.memory.promotion.model import HOUR_MS, Mark
 from nova_mcp.memory.promotion.prompts import store as semantic_store
 from nova_mcp.memory.promotion.prompts.rules import Moment, detected
+from nova_mcp.server.http.dashboard_home import Home, Keys
 from promotion_kit import phenomenon
 
 pytestmark = pytest.mark.browser

@@ -11,7 +11,7 @@ PACKAGE = Path(nova_mcp.__file__).parent
 # Packages whose texts reach an agent.
 SPEAKING = ("browser", "pipeline", "secrets", "server", "tools", "verification", "errors.py", "policy.py")
 # Keys, files and marks that only look like names of tools.
-NO_TOOLS = frozenset({"db", "toml", "principal", "x", "settling", "ask", "cover"})
+NO_TOOLS = frozenset({"admit", "db", "toml", "principal", "x", "settling", "ask", "cover"})
 # Put together from parts where they are raised.
 COMPOSED = frozenset(
     {"action.disabled", "navigation.cannot_go_back", "navigation.cannot_go_forward"}

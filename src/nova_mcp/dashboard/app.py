@@ -14,7 +14,6 @@ from starlette.types import ASGIApp
 from nova_mcp.core.mailbox import Mailbox
 from nova_mcp.core.stop_file import stop_requested
 from nova_mcp.dashboard import reviews, sign_in
-from nova_mcp.dashboard.config import ROOT, Home, admit_connection
 from nova_mcp.dashboard.context import Desk, Fragments, Handler, Leave, Outcome, Place, View, Visit, missing
 from nova_mcp.dashboard.pages import (
     activity,
@@ -32,6 +31,7 @@ from nova_mcp.dashboard.request_checks import Guarded, cookie_name, from_here, o
 from nova_mcp.dashboard.sessions import Session
 from nova_mcp.dashboard.sign_in import SignIn, theme_of
 from nova_mcp.errors import NovaError
+from nova_mcp.server.http.dashboard_home import ROOT, Home, admit_connection
 from nova_mcp.storage.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)

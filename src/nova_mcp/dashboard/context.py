@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from nova_mcp.calls.model import Answer, CallRequest, ResourceContent
 from nova_mcp.core.values import Json
-from nova_mcp.dashboard.config import Home
 from nova_mcp.dashboard.data.feed import Feed
 from nova_mcp.dashboard.sessions import Notice, Session, Sessions
 from nova_mcp.evidence.rules import storable_text
 from nova_mcp.memory.promotion.model import ConsentGates
+from nova_mcp.server.http.dashboard_home import Home
 from nova_mcp.settings import Settings
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse
 
 from nova_mcp import __version__
 from nova_mcp.dashboard import formatting
-from nova_mcp.dashboard.config import ROOT
+from nova_mcp.server.http.dashboard_home import ROOT
 
 STATIC: Final = {
     "nova.css": "text/css; charset=utf-8",

@@ -7,11 +7,11 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from nova_mcp.dashboard.config import ROOT
 from nova_mcp.dashboard.context import Desk, Place, Visit
 from nova_mcp.dashboard.rendering import Renderer
 from nova_mcp.dashboard.request_checks import cookie_name, from_here, read_form
 from nova_mcp.dashboard.tickets import NoTicket, check
+from nova_mcp.server.http.dashboard_home import ROOT
 
 THEME_COOKIE: Final = "nova_theme"
 THEMES: Final = ("auto", "light", "dark")

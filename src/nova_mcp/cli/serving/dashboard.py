@@ -11,9 +11,9 @@ import typer
 from nova_mcp.cli.options import DataDir, Store, read_settings
 from nova_mcp.cli.terminal import EXIT_CONFIGURATION, EXIT_FAILED, fail, note, say
 from nova_mcp.core.clock import SystemClock
-from nova_mcp.dashboard.config import ROOT
 from nova_mcp.dashboard.tickets import issue
 from nova_mcp.server.http.bearer_tokens import TokenFileError, read_token_file
+from nova_mcp.server.http.dashboard_home import ROOT
 
 app = typer.Typer(add_completion=False)
 

@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 
 from sqlalchemy import ColumnElement, Connection, Subquery, and_, or_, select, true
 
-from nova_mcp.dashboard.config import ROOT
 from nova_mcp.dashboard.context import Entry, Place, View, Visit
 from nova_mcp.dashboard.data.call_lines import CallLine, line_of, outcome_words
 from nova_mcp.dashboard.data.chain import in_chain
 from nova_mcp.evidence.model import ServerId
 from nova_mcp.evidence.rules import storable_text
 from nova_mcp.evidence.store import ledger_body
+from nova_mcp.server.http.dashboard_home import ROOT
 
 SHOWN: Final = 50
 # How many calls one page looks at for those that fit its filters; a rare one is found by going on from there.

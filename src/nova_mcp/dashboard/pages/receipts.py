@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 from sqlalchemy import ColumnElement, Connection, and_, or_, select, true
 
-from nova_mcp.dashboard.config import ROOT
 from nova_mcp.dashboard.context import Entry, Place, View, Visit
 from nova_mcp.dashboard.formatting import plain, tool_name
 from nova_mcp.evidence.rules import host_of
+from nova_mcp.server.http.dashboard_home import ROOT
 from nova_mcp.verification.store import transition
 
 SHOWN: Final = 50

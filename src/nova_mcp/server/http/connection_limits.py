@@ -12,7 +12,7 @@ import h11
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from nova_mcp.dashboard.config import ADMIT_KEY
+from nova_mcp.server.http.dashboard_home import ADMIT_KEY
 from nova_mcp.settings import HttpSettings
 
 if sys.platform != "win32":

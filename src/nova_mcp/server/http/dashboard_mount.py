@@ -6,7 +6,7 @@ import anyio
 import anyio.to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nova_mcp.dashboard.config import ROOT, Home
+from nova_mcp.server.http.dashboard_home import ROOT, Home
 
 
 def is_page(path: str) -> bool:

@@ -13,10 +13,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nova_mcp.core.values import Json
-from nova_mcp.dashboard.config import admit_connection
 from nova_mcp.errors import BudgetExhausted
 from nova_mcp.server.backend import Health
 from nova_mcp.server.http.bearer_tokens import Credentials, bearer, verify
+from nova_mcp.server.http.dashboard_home import admit_connection
 from nova_mcp.server.http.dashboard_mount import is_page
 from nova_mcp.server.http.origins import host_allowed, is_loopback, origin_allowed
 from nova_mcp.server.rate_limits import BUSY_RETRY_MS, Limits

@@ -15,9 +15,9 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from nova_mcp.core.clock import Ports, system_ports
-from nova_mcp.dashboard.config import Home, Keys
 from nova_mcp.server.http.bearer_tokens import load_credentials, verify
 from nova_mcp.server.http.connection_limits import ACCEPTED_AT_ONCE, Connections, LimitedProtocol, connection_limits
+from nova_mcp.server.http.dashboard_home import Home, Keys
 from nova_mcp.server.http.dashboard_mount import Pages
 from nova_mcp.server.http.origins import is_loopback, served_hosts
 from nova_mcp.server.http.request_guard import MCP_PATH, PRINCIPAL_KEY, Door, Gate
