@@ -1,25 +1,23 @@
-"""An answer that is awaited beside others: its failure is kept until somebody asks for it."""
+"""Results of tasks that run side by side."""
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
-from nova_mcp.errors import NovaError
-
 T = TypeVar("T")
 
 
-class Held(Generic[T]):
-    """Filled by one task of a group; a failure must not cancel the others, whose pages are still being asked."""
+class Captured(Generic[T]):
+    """Stores a task's result, or an exception of the given kinds, so that sibling tasks are not cancelled."""
 
-    def __init__(self) -> None:
-        self._answers: list[T] = []
+    def __init__(self, *kinds: type[Exception]) -> None:
+        self._kinds = kinds
+        self._results: list[T] = []
         self._error: Exception | None = None
 
-    async def hold(self, read: Callable[[], Awaitable[T]]) -> None:
+    async def run(self, work: Callable[[], Awaitable[T]]) -> None:
         try:
-            self._answers.append(await read())
-        except (NovaError, DocumentChanged, PageScriptError) as error:
+            self._results.append(await work())
+        except self._kinds as error:
             self._error = error
 
     @property
@@ -27,6 +25,7 @@ class Held(Generic[T]):
         return self._error is not None
 
     def value(self) -> T:
+        """The result; raises the exception that was captured instead."""
         if self._error is not None:
             raise self._error
-        return self._answers[0]
+        return self._results[0]

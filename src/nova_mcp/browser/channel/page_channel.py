@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import anyio
 from playwright.async_api import CDPSession, Error, Page
@@ -13,7 +13,7 @@ from nova_mcp.browser.channel.messages import Listeners, Message, PageMessages
 from nova_mcp.browser.process.host_lag import HostLag
 from nova_mcp.browser.process.page_meter import PageMeter
 from nova_mcp.core.values import Json
-from nova_mcp.errors import NotFound, Unavailable
+from nova_mcp.errors import NotFound, NovaError, Unavailable
 
 T = TypeVar("T")
 ChannelState: TypeAlias = Literal["ready", "crashed", "lost", "closed"]
@@ -40,6 +40,10 @@ class DocumentChanged(Exception):
 
 class PageScriptError(Exception):
     """A question threw inside the page."""
+
+
+# What asking a page may raise; anything else is a defect.
+PAGE_FAILURES: Final = (NovaError, DocumentChanged, PageScriptError)
 
 
 def storm() -> Unavailable:

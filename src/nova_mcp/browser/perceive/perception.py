@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from nova_mcp.browser.act.locate import Locator, find
-from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
+from nova_mcp.browser.channel.page_channel import PAGE_FAILURES, DocumentChanged, PageScriptError
 from nova_mcp.browser.channel.stable_question import on_one_document
 from nova_mcp.browser.perceive.composition import (
     CHEAPEST_LINE,
@@ -51,7 +51,7 @@ from nova_mcp.browser.perceive.scan_values import (
     read_page,
 )
 from nova_mcp.core.clock import Ports
-from nova_mcp.core.concurrency import Held
+from nova_mcp.core.concurrency import Captured
 from nova_mcp.core.values import Json
 from nova_mcp.errors import NovaError
 
@@ -114,16 +114,16 @@ async def perceive(tab: "Tab", request: PerceiveRequest, ports: Ports) -> Percei
 
 async def _look(tab: "Tab", request: PerceiveRequest, now_ms: int) -> _Looked:
     """The look itself, and beside it what lies over the page: the page works on one while the other is read."""
-    looked, around = Held[_Looked](), Held[Answer]()
+    looked, around = Captured[_Looked](*PAGE_FAILURES), Captured[Answer](*PAGE_FAILURES)
 
     async def look_inside() -> None:
-        await looked.hold(lambda: _look_inside(tab, request, now_ms))
+        await looked.run(lambda: _look_inside(tab, request, now_ms))
         if looked.failed:
             asking.cancel_scope.cancel()
 
     async with anyio.create_task_group() as asking:
         asking.start_soon(look_inside)
-        asking.start_soon(around.hold, lambda: _around(tab))
+        asking.start_soon(around.run, lambda: _around(tab))
     seen, told = looked.value(), around.value()
     scan = replace(seen.scan, auth=read_auth_surface(told["auth"]), blockers=read_blockers(told))
     seen = replace(seen, scan=scan, named=[*layer_elements(scan), *seen.named])

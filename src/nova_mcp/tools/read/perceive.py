@@ -6,6 +6,7 @@ from typing import Annotated
 import anyio
 from pydantic import Field
 
+from nova_mcp.browser.channel.page_channel import PAGE_FAILURES
 from nova_mcp.browser.perceive.element_lines import one_line, quoted
 from nova_mcp.browser.perceive.page_facts import PageFacts, page_facts
 from nova_mcp.browser.perceive.perception import PerceiveRequest
@@ -13,7 +14,7 @@ from nova_mcp.browser.perceive.perception import perceive as look
 from nova_mcp.browser.perceive.report import MAX_TITLE, MAX_URL, PerceiveMode, PerceiveReport
 from nova_mcp.browser.read.knowledge_check import SignalsSeen
 from nova_mcp.browser.targets.tab import Tab
-from nova_mcp.core.concurrency import Held
+from nova_mcp.core.concurrency import Captured
 from nova_mcp.core.tokens import estimate_tokens, fit_tokens
 from nova_mcp.evidence.model import Signals
 from nova_mcp.memory.journal.observations import digest
@@ -154,16 +155,16 @@ async def _looked(
     """The look, and beside it what stored knowledge asks of the page: that one may fail without a word."""
     if not knowledge.asks_page:
         return await look(ctx.tab, request, ctx.ports), None
-    report, held = Held[PerceiveReport](), Held[SignalsSeen | None]()
+    report, held = Captured[PerceiveReport](*PAGE_FAILURES), Captured[SignalsSeen | None](*PAGE_FAILURES)
 
     async def look_itself() -> None:
-        await report.hold(lambda: look(ctx.tab, request, ctx.ports))
+        await report.run(lambda: look(ctx.tab, request, ctx.ports))
         if report.failed:
             asking.cancel_scope.cancel()
 
     async with anyio.create_task_group() as asking:
         asking.start_soon(look_itself)
-        asking.start_soon(held.hold, lambda: knowledge.ask(ctx))
+        asking.start_soon(held.run, lambda: knowledge.ask(ctx))
     return report.value(), held.value()
 
 
