@@ -4,17 +4,9 @@ import json
 
 import pytest
 
-from nova_mcp.browser.read.knowledge_check import (
-    MAX_SELECTORS,
-    VendorSign,
-    WantedSignals,
-    elements,
-    items,
-    look,
-    page_signs,
-    signals,
-)
+from nova_mcp.browser.read.knowledge_check import elements, items, look, page_signs, signals
 from nova_mcp.core.page.control_labels import label_for
+from nova_mcp.core.page.looks import MAX_SELECTORS, VendorSign, WantedSignals
 from nova_mcp.memory.knowledge.matching.page_facts import page_elements, print_of, surroundings
 from nova_mcp.memory.knowledge.repair.repair import Repair, repair
 

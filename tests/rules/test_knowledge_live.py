@@ -2,16 +2,9 @@
 
 import pytest
 
-from nova_mcp.browser.read.knowledge_check import (
-    ElementSeen,
-    PrintSeen,
-    SelectorSeen,
-    SignalsSeen,
-    VendorSign,
-    WantedSignals,
-    page_signs,
-)
+from nova_mcp.browser.read.knowledge_check import page_signs
 from nova_mcp.core.page.control_labels import ControlFacts
+from nova_mcp.core.page.looks import ElementSeen, PrintSeen, SelectorSeen, SignalsSeen, VendorSign, WantedSignals
 from nova_mcp.memory.knowledge.matching.fingerprints import match
 from nova_mcp.memory.knowledge.matching.page_facts import (
     live_looks,

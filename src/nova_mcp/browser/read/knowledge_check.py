@@ -13,12 +13,21 @@ from nova_mcp.browser.commits.check import commit_facts
 from nova_mcp.browser.commits.commit_points import CommitPoint, Trigger, classify_commit_point
 from nova_mcp.browser.perceive.scan_values import Answer, SeenElement, SeenForm, answer, read_element, read_form
 from nova_mcp.core.page.control_labels import ControlFacts, label_for
+from nova_mcp.core.page.looks import (
+    MAX_SELECTORS,
+    UNREAD_CONTROL,
+    ElementSeen,
+    ItemsSeen,
+    PrintSeen,
+    SelectorSeen,
+    SignalsSeen,
+    WantedSignals,
+)
 from nova_mcp.core.values import Json
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab
 
-MAX_SELECTORS: Final = 64
 MAX_SURFACES: Final = 8
 MAX_ELEMENTS: Final = 400
 MAX_DOM: Final = 1500
@@ -27,49 +36,12 @@ MAX_VENDORS: Final = 200
 _SELECTOR_CHARS: Final = 2000
 # Of the time a caller waits, this share is for the page's own work; what it can't read until then it says so.
 _FOR_THE_PAGE: Final = 0.5
-_UNREAD: Final = ControlFacts()
 
 
 @dataclass(frozen=True, slots=True)
-class PrintSeen:
-    """What an element looks like; nothing that was entered into the page is part of it.
+class JudgedSelector(SelectorSeen):
+    """What a selector finds, with the controls that a press on it would set off."""
 
-    `text` is its visible label, `shape` its path by tags alone, `place` its centre as shares of the page, `picture`
-    what the icon or image is called that it shows instead of a label.
-    """
-
-    tag: str
-    type: str = ""
-    name: str = ""
-    text: str = ""
-    href: str = ""
-    id: str = ""
-    testid: str = ""
-    role: str = ""
-    aria_label: str = ""
-    classes: tuple[str, ...] = ()
-    neighbours: tuple[str, ...] = ()
-    shape: str = ""
-    place: tuple[float, float] | None = None
-    picture: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SelectorSeen:
-    """What one selector finds. The element looked at is the first that can be seen, as for a click, else the first.
-
-    `inside` says whether it lies in one of the surfaces and is None without any. `unread` is a selector that the time
-    did not suffice for: it says nothing. `roads` are the controls that a press would set off.
-    """
-
-    selector: str
-    matches: int
-    visible: bool = False
-    inside: bool | None = None
-    invalid: bool = False
-    unread: bool = False
-    control: ControlFacts = _UNREAD
-    seen: PrintSeen | None = None
     roads: tuple[tuple[SeenElement, SeenForm | None], ...] = ()
 
     def commit_point(self, trigger: Trigger = "click", *, accepts: bool = False) -> CommitPoint | None:
@@ -77,57 +49,6 @@ class SelectorSeen:
         roads = self.roads if trigger == "click" else self.roads[:1]
         points = (classify_commit_point(commit_facts(one, form, trigger, accepts=accepts)) for one, form in roads)
         return next((point for point in points if point is not None), None)
-
-
-@dataclass(frozen=True, slots=True)
-class ElementSeen:
-    """One element that can be acted on; `selector` names it alone, None where nothing that may be kept does."""
-
-    node: int
-    seen: PrintSeen
-    selector: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ItemsSeen:
-    """A list that repeats: how many items it has, and a selector for all of them."""
-
-    count: int
-    selector: str
-
-
-@dataclass(frozen=True, slots=True)
-class VendorSign:
-    """By what a vendor is known: hosts of its scripts, marks in the page."""
-
-    id: str
-    hosts: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class WantedSignals:
-    dom: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()
-    vendors: tuple[VendorSign, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SignalsSeen:
-    """Which signs hold, in the spelling they were asked for.
-
-    `unread` are selectors that the time did not suffice for; `whole` is False where a long page was read in part.
-    """
-
-    dom: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()
-    vendors: tuple[str, ...] = ()
-    interaction: tuple[str, ...] = ()
-    layout: tuple[str, ...] = ()
-    locale: str | None = None
-    frameworks: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
-    whole: bool = True
 
 
 @functools.cache
@@ -148,7 +69,9 @@ async def look(
     args: Json = {"selectors": [*asked], "surfaces": [*surfaces[:MAX_SURFACES]], "millis": timeout_ms * _FOR_THE_PAGE}
     told: Answer = await _told(tab, "knowledgeLook", args, timeout_ms) if asked else {"seen": (), "forms": ()}
     forms = [read_form(raw) for raw in told["forms"]]
-    seen = {one: _selector_seen(one, raw, forms) for one, raw in zip(asked, told["seen"], strict=True)}
+    seen: dict[str, SelectorSeen] = {
+        one: _selector_seen(one, raw, forms) for one, raw in zip(asked, told["seen"], strict=True)
+    }
     return {one: seen.get(one) or SelectorSeen(one, 0, unread=True) for one in wanted}
 
 
@@ -200,15 +123,15 @@ async def _told(tab: "Tab", question: str, args: Json, timeout_ms: int) -> Any:
     return json.loads(raw) if isinstance(raw, str) else raw
 
 
-def _selector_seen(selector: str, raw: Answer, forms: Sequence[SeenForm]) -> SelectorSeen:
-    return SelectorSeen(
+def _selector_seen(selector: str, raw: Answer, forms: Sequence[SeenForm]) -> JudgedSelector:
+    return JudgedSelector(
         selector=selector,
         matches=raw["matches"],
         visible=raw["visible"],
         inside=raw["inside"],
         invalid=raw["invalid"],
         unread=raw["unread"],
-        control=_control(raw["control"]) if "control" in raw else _UNREAD,
+        control=_control(raw["control"]) if "control" in raw else UNREAD_CONTROL,
         seen=_print(raw["print"]) if "print" in raw else None,
         roads=tuple(_road(road, forms) for road in raw.get("roads", ())),
     )

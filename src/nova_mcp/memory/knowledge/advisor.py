@@ -7,9 +7,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 
-from nova_mcp.browser.read.knowledge_check import SignalsSeen, WantedSignals
 from nova_mcp.core.clock import Clock
 from nova_mcp.core.connections import AgentConnection
+from nova_mcp.core.page.looks import SignalsSeen, WantedSignals
 from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.evidence.outage import Also

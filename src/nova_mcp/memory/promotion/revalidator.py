@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from nova_mcp.browser.read.knowledge_check import MAX_SELECTORS, SelectorSeen, SignalsSeen, elements, look, signals
+from nova_mcp.browser.read.knowledge_check import elements, look, signals
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.clock import Clock
+from nova_mcp.core.page.looks import MAX_SELECTORS, SelectorSeen, SignalsSeen
 from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.errors import NovaError
 from nova_mcp.evidence.model import Checked

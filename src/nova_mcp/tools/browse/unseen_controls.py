@@ -6,7 +6,8 @@ from typing import Final
 
 from nova_mcp.browser.act.action import Scene
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
-from nova_mcp.browser.read.knowledge_check import SelectorSeen, look
+from nova_mcp.browser.read.knowledge_check import look
+from nova_mcp.core.page.looks import SelectorSeen
 from nova_mcp.core.page.selectors import normalize_selector
 from nova_mcp.errors import NovaError
 from nova_mcp.memory.knowledge.matching.page_facts import print_of

@@ -10,7 +10,8 @@ from nova_mcp.browser.blockers.layers import HOLD_MS
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.observe.host_window import HostWindow
 from nova_mcp.browser.observe.page_witness import PageWitness
-from nova_mcp.browser.read.knowledge_check import SelectorSeen, WantedSignals, covered_share, look, signals
+from nova_mcp.browser.read.knowledge_check import covered_share, look, signals
+from nova_mcp.core.page.looks import SelectorSeen, WantedSignals
 from nova_mcp.errors import NovaError
 from nova_mcp.memory.knowledge.apply_rules import all_proven
 from nova_mcp.memory.knowledge.model import PlaybookPolicy, VerifyStep

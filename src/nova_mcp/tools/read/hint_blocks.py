@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from nova_mcp.browser.read.knowledge_check import SignalsSeen
+from nova_mcp.core.page.looks import SignalsSeen
 from nova_mcp.core.tokens import estimate_tokens, fit_tokens, line_tokens
 from nova_mcp.core.values import Json
 from nova_mcp.storage.errors import StoreUnavailable

@@ -8,7 +8,8 @@ from pydantic import JsonValue
 
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.perceive.element_lines import one_line
-from nova_mcp.browser.read.knowledge_check import SignalsSeen, signals
+from nova_mcp.browser.read.knowledge_check import signals
+from nova_mcp.core.page.looks import SignalsSeen
 from nova_mcp.core.tokens import fit_tokens, line_tokens
 from nova_mcp.errors import NovaError
 from nova_mcp.memory.knowledge.advice import Advice, AdviceKind, Noted, WarningState

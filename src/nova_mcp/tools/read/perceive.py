@@ -12,9 +12,9 @@ from nova_mcp.browser.perceive.page_facts import PageFacts, page_facts
 from nova_mcp.browser.perceive.perception import PerceiveRequest
 from nova_mcp.browser.perceive.perception import perceive as look
 from nova_mcp.browser.perceive.report import MAX_TITLE, MAX_URL, PerceiveMode, PerceiveReport
-from nova_mcp.browser.read.knowledge_check import SignalsSeen
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.concurrency import Captured
+from nova_mcp.core.page.looks import SignalsSeen
 from nova_mcp.core.tokens import estimate_tokens, fit_tokens
 from nova_mcp.evidence.model import Signals
 from nova_mcp.memory.journal.observations import digest

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
-from nova_mcp.browser.read.knowledge_check import WantedSignals, signals
+from nova_mcp.browser.read.knowledge_check import signals
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.hosts import normalize_host
+from nova_mcp.core.page.looks import WantedSignals
 from nova_mcp.errors import NovaError
 from nova_mcp.memory.knowledge.advice import framework_hints, gravest, warning_of
 from nova_mcp.memory.knowledge.model import DomainHint, Problem, ScopeName

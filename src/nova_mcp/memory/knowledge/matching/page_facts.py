@@ -4,14 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from nova_mcp.browser.read.knowledge_check import (
-    ElementSeen,
-    PrintSeen,
-    SelectorSeen,
-    SignalsSeen,
-    VendorSign,
-    WantedSignals,
-)
+from nova_mcp.core.page.looks import ElementSeen, PrintSeen, SelectorSeen, SignalsSeen, VendorSign, WantedSignals
 from nova_mcp.memory.knowledge.matching.fingerprints import ObservedSignal, distinct
 from nova_mcp.memory.knowledge.model import ElementPrint, Phenomenon, Platform, Signal
 from nova_mcp.memory.knowledge.repair.repair import PageElement

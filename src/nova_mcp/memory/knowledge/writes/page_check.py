@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
 from nova_mcp.browser.read import knowledge_check
-from nova_mcp.browser.read.knowledge_check import SelectorSeen
 from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.page.looks import MAX_SELECTORS, SelectorSeen
 from nova_mcp.memory.knowledge.matching.fingerprints import ObservedSignal, holding
 from nova_mcp.memory.knowledge.matching.page_facts import (
     live_looks,
@@ -111,7 +111,7 @@ async def check_page(
 
 async def look_at(tab: Tab, selectors: Sequence[str], surfaces: Sequence[str] = ()) -> dict[str, SelectorSeen]:
     """However many there are: one question takes only so many."""
-    most, seen = knowledge_check.MAX_SELECTORS, dict[str, SelectorSeen]()
+    most, seen = MAX_SELECTORS, dict[str, SelectorSeen]()
     for begin in range(0, len(selectors), most):
         seen |= await knowledge_check.look(tab, selectors[begin : begin + most], surfaces)
     return seen
