@@ -1,7 +1,7 @@
 """One tab: an id that outlives its pages, and everything the host knows about the page behind it."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, Protocol, TypeAlias
 from urllib.parse import urldefrag
@@ -25,11 +25,13 @@ from nova_mcp.browser.observe.host_window import (
 )
 from nova_mcp.browser.perceive.element_lines import MAX_PAGE_TITLE, plain_title
 from nova_mcp.browser.perceive.perception import Perception
+from nova_mcp.browser.read import knowledge_check
 from nova_mcp.browser.read.progress import ReadOn
 from nova_mcp.browser.targets.page_life import LifeSigns
 from nova_mcp.browser.targets.tab_lock import ReadWriteLock
 from nova_mcp.core.clock import Clock
 from nova_mcp.core.leases import Lease
+from nova_mcp.core.page.looks import ElementSeen, SelectorSeen, SignalsSeen, WantedSignals
 from nova_mcp.core.policy import Denied
 from nova_mcp.core.urls import cut_address, page_host
 from nova_mcp.core.values import Owner
@@ -191,6 +193,11 @@ class Tab:
     def site_url(self) -> str:
         """The address of the site that is acted on here: a window without one is filled by the page that opened it."""
         return self.opened_from if self.url.startswith(BLANK) else self.url
+
+    @property
+    def agent_scripted(self) -> bool:
+        """Whether an agent's script has run in this document."""
+        return self.scripted_epoch == self.page_epoch
 
     def require_ready(self) -> None:
         """Refuse when there is no live page; navigate, reload and tab_close do not ask."""
@@ -398,6 +405,19 @@ class Tab:
         for window in self._windows:
             window.downloads.append(seen)
             window.note()
+
+    # -- what stored knowledge asks
+
+    async def find_selectors(
+        self, selectors: Sequence[str], surfaces: Sequence[str] = ()
+    ) -> Mapping[str, SelectorSeen]:
+        return await knowledge_check.look(self, selectors, surfaces)
+
+    async def list_elements(self) -> tuple[ElementSeen, ...]:
+        return await knowledge_check.elements(self)
+
+    async def check_signals(self, wanted: WantedSignals) -> SignalsSeen:
+        return await knowledge_check.signals(self, wanted)
 
 
 async def _answer(dialog: Dialog, text: str, *, accept: bool) -> None:

@@ -13,7 +13,7 @@ class KnowledgePage(Protocol):
     url: str
 
     @property
-    def scripted(self) -> bool:
+    def agent_scripted(self) -> bool:
         """Whether an agent's script has run in this document; what is found there confirms nothing."""
 
     async def find_selectors(

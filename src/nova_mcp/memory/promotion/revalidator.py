@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from nova_mcp.browser.read.knowledge_check import elements, look, signals
-from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.clock import Clock
 from nova_mcp.core.page.looks import MAX_SELECTORS, SelectorSeen, SignalsSeen
 from nova_mcp.core.page.selectors import normalize_selector
@@ -29,6 +27,7 @@ from nova_mcp.memory.knowledge.matching.fingerprints import Match, match
 from nova_mcp.memory.knowledge.matching.page_facts import observed_signals, page_elements, print_of, wanted_of
 from nova_mcp.memory.knowledge.matching.routes import Route, any_covers, route_of
 from nova_mcp.memory.knowledge.model import Action, ElementPrint, Phenomenon, Platform, ScopeName
+from nova_mcp.memory.knowledge.page import KnowledgePage
 from nova_mcp.memory.knowledge.repair.repair import Abstain, PageElement, Repair, repair
 from nova_mcp.memory.knowledge.store import Shelved
 from nova_mcp.memory.knowledge.writes.page_check import harmless
@@ -132,42 +131,49 @@ class Revalidator:
         self._clock = clock
 
     async def revalidate_scope(
-        self, tab: Tab, scope: ScopeName, platforms: Sequence[Platform], limit: int = DEFAULT_LIMIT, hides: Hides = str
+        self,
+        page: KnowledgePage,
+        scope: ScopeName,
+        platforms: Sequence[Platform],
+        limit: int = DEFAULT_LIMIT,
+        hides: Hides = str,
     ) -> Revalidation:
         """Check the entries that need it most on the page that is open, as far as the budgets go; `hides` replaces what
         must not be kept."""
-        shelved = [one for one in await self._db.read(store.entries, scope) if belongs(one, route_of(tab.url))]
+        shelved = [one for one in await self._db.read(store.entries, scope) if belongs(one, route_of(page.url))]
         due, denied = chosen(shelved, limit, self._clock.now_ms())
-        spent = await self._db.write(check_store.spend, scope, tab.target_id, len(due), self._clock.now_ms())
-        checks = await self._looked(tab, due[: spent.allowed], platforms) if spent.allowed else ()
+        spent = await self._db.write(check_store.spend, scope, page.target_id, len(due), self._clock.now_ms())
+        checks = await self._looked(page, due[: spent.allowed], platforms) if spent.allowed else ()
         seen = Sightings(
             scope, tuple(EntrySighting(one.shelved, one.moved, _kept(one.seen_first, hides)) for one in checks)
         )
         return Revalidation(checks, seen, (*spent.denied, *denied), spent.remaining, spent.retry_after_ms)
 
-    async def _looked(self, tab: Tab, due: Sequence[Shelved], platforms: Sequence[Platform]) -> tuple[EntryCheck, ...]:
+    async def _looked(
+        self, page: KnowledgePage, due: Sequence[Shelved], platforms: Sequence[Platform]
+    ) -> tuple[EntryCheck, ...]:
         known = [one.kept for one in due if isinstance(one.kept, Phenomenon)]
         wanted = tuple(dict.fromkeys(name for entry in known for name in _selectors(entry)))
         try:
-            seen = await signals(tab, wanted_of(known, platforms))
+            seen = await page.check_signals(wanted_of(known, platforms))
             found: dict[str, SelectorSeen] = {}
             for begin in range(0, len(wanted), MAX_SELECTORS):
-                found |= await look(tab, wanted[begin : begin + MAX_SELECTORS])
+                found |= await page.find_selectors(wanted[begin : begin + MAX_SELECTORS])
         except NovaError as error:
             return tuple(_unread(one, error.reason_code) for one in due)
         checks = [_checked(one, seen, found) for one in due]
         if any(one.lost is not None or one.absent for one in checks):
-            checks = await self._repaired(tab, checks)
+            checks = await self._repaired(page, checks)
         return tuple(checks)
 
-    async def _repaired(self, tab: Tab, checks: Sequence[EntryCheck]) -> list[EntryCheck]:
+    async def _repaired(self, page: KnowledgePage, checks: Sequence[EntryCheck]) -> list[EntryCheck]:
         """A suggestion for each selector that is lost; a page that can't be read any more gets none. A later step whose
         control is there under another selector is lost as well; one that is nowhere may only not be shown yet."""
         try:
-            page = page_elements(await elements(tab))
+            elements = page_elements(await page.list_elements())
         except NovaError:
             return list(checks)
-        return [await self._suggested(one, page) for one in checks]
+        return [await self._suggested(one, elements) for one in checks]
 
     async def _suggested(self, check: EntryCheck, page: Sequence[PageElement]) -> EntryCheck:
         lost = check.lost

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
-from nova_mcp.browser.read import knowledge_check
-from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.page.looks import MAX_SELECTORS, SelectorSeen
 from nova_mcp.memory.knowledge.matching.fingerprints import ObservedSignal, holding
 from nova_mcp.memory.knowledge.matching.page_facts import (
@@ -16,6 +14,7 @@ from nova_mcp.memory.knowledge.matching.page_facts import (
     wanted_of,
 )
 from nova_mcp.memory.knowledge.model import Action, Content, ElementPrint, Phenomenon, Platform, Problem, StableId
+from nova_mcp.memory.knowledge.page import KnowledgePage
 from nova_mcp.memory.knowledge.writes.content_rules import (
     LiveLook,
     LiveVerdict,
@@ -88,15 +87,15 @@ def _confirmed(before: Phenomenon | None) -> frozenset[str]:
 
 
 async def check_page(
-    tab: Tab, content: Content, platforms: Iterable[Platform], now_ms: int, hides: Callable[[str], str] = str
+    page: KnowledgePage, content: Content, platforms: Iterable[Platform], now_ms: int, hides: Callable[[str], str] = str
 ) -> PageCheck:
     """Ask the open page about everything that an entry would look for or act on."""
-    seen = await look_at(tab, selectors_of(content), surface_of(content))
+    seen = await look_at(page, selectors_of(content), surface_of(content))
     draft = Phenomenon(StableId(""), content, 0, now_ms, now_ms)
-    signs = await knowledge_check.signals(tab, wanted_of([draft], platforms))
+    signs = await page.check_signals(wanted_of([draft], platforms))
     prints = {name: harmless(print_of(one.seen), hides) for name, one in seen.items() if one.seen is not None}
     acting = _acting(content, seen)
-    around = await around_of(tab, acting, hides) if acting else ()
+    around = await around_of(page, acting, hides) if acting else ()
     return PageCheck(
         now_ms=now_ms,
         looks=live_looks(seen),
@@ -105,15 +104,17 @@ async def check_page(
         around=around,
         problems=invalid(seen.values()),
         vendors=signs.vendors,
-        distrusted=tab.scripted_epoch is not None and tab.scripted_epoch == tab.page_epoch,
+        distrusted=page.agent_scripted,
     )
 
 
-async def look_at(tab: Tab, selectors: Sequence[str], surfaces: Sequence[str] = ()) -> dict[str, SelectorSeen]:
+async def look_at(
+    page: KnowledgePage, selectors: Sequence[str], surfaces: Sequence[str] = ()
+) -> dict[str, SelectorSeen]:
     """However many there are: one question takes only so many."""
     most, seen = MAX_SELECTORS, dict[str, SelectorSeen]()
     for begin in range(0, len(selectors), most):
-        seen |= await knowledge_check.look(tab, selectors[begin : begin + most], surfaces)
+        seen |= await page.find_selectors(selectors[begin : begin + most], surfaces)
     return seen
 
 
@@ -133,9 +134,11 @@ def _acting(content: Content, seen: Mapping[str, SelectorSeen]) -> tuple[Element
     return tuple(print_of(one) for one in found if one is not None)
 
 
-async def around_of(tab: Tab, acting: Iterable[ElementPrint], hides: Callable[[str], str]) -> tuple[ElementPrint, ...]:
+async def around_of(
+    page: KnowledgePage, acting: Iterable[ElementPrint], hides: Callable[[str], str]
+) -> tuple[ElementPrint, ...]:
     """What stands around elements, by which repair tells later what became of them."""
-    prints = [print_of(one.seen) for one in await knowledge_check.elements(tab)]
+    prints = [print_of(one.seen) for one in await page.list_elements()]
     near = dict.fromkeys(one for other in acting for one in surroundings(prints, other))
     return tuple(harmless(one, hides) for one in list(near)[:MOST_AROUND])
 

@@ -6,13 +6,13 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.clock import Clock
 from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.journal.candidates import Candidate
 from nova_mcp.memory.knowledge import store
 from nova_mcp.memory.knowledge.health import MOST_TROUBLE, failures_in_row, last_30_days, staleness, trouble
 from nova_mcp.memory.knowledge.model import Content, Phenomenon, Platform, ScopeName
+from nova_mcp.memory.knowledge.page import KnowledgePage
 from nova_mcp.memory.knowledge.store import Shelved
 from nova_mcp.memory.knowledge.writes.page_check import check_page
 from nova_mcp.memory.promotion.drafts import cluster_store, draft_store, trace_store
@@ -80,11 +80,11 @@ class Generator:
         return await self._db.read(planned, scope, principal, limit, self._clock.now_ms())
 
     async def look(
-        self, tab: Tab, plan: DraftPlan, platforms: Sequence[Platform], hides: Callable[[str], str]
+        self, page: KnowledgePage, plan: DraftPlan, platforms: Sequence[Platform], hides: Callable[[str], str]
     ) -> Looks:
         """What the open page shows of everything that is planned."""
         now_ms = self._clock.now_ms()
-        checks = {key: await check_page(tab, one, platforms, now_ms, hides) for key, one in plan.contents.items()}
+        checks = {key: await check_page(page, one, platforms, now_ms, hides) for key, one in plan.contents.items()}
         return Looks(now_ms, checks)
 
 
