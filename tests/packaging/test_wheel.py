@@ -47,7 +47,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path)
         "memory/notes/data/sensitive_domains.txt",
         "memory/knowledge/data/platforms.json",
         "memory/facts/services.toml",
-        "core/look_alikes.json",
+        "core/page/data/look_alikes.json",
         "storage/migrations/baseline.sql",
         "storage/migrations/env.py",
         "py.typed",

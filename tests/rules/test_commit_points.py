@@ -14,7 +14,7 @@ from nova_mcp.browser.commits.commit_points import (
     submits_harmlessly,
 )
 from nova_mcp.browser.commits.commit_words import commit_words
-from nova_mcp.core.labels import words_of
+from nova_mcp.core.page.labels import words_of
 
 # How long an example takes says nothing on a busy machine.
 UNHURRIED = settings(deadline=None)

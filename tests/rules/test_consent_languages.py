@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.browser.page import packed
-from nova_mcp.core.labels import words_of
-from nova_mcp.core.look_alikes import as_seen
 from nova_mcp.core.page.consent_words import said_by
+from nova_mcp.core.page.labels import words_of
+from nova_mcp.core.page.look_alikes import as_seen
 
 RAW = json.loads(files("nova_mcp.core.page").joinpath("data/consent_words.json").read_text("utf-8"))
 LANGUAGES = tuple(RAW["consent_accept"])

@@ -14,7 +14,7 @@ from nova_mcp.browser.commits.commit_points import (
 )
 from nova_mcp.browser.commits.commit_words import CommitWords, commit_words
 from nova_mcp.browser.perceive.scan_values import SeenElement, SeenForm, Spot
-from nova_mcp.core.labels import identifier_words
+from nova_mcp.core.page.labels import identifier_words
 
 _METHODS: Final = frozenset({"get", "post", "dialog"})
 _TEXT_TYPES: Final = frozenset({"", "text", "search"})

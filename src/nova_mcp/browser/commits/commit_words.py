@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
-from nova_mcp.core.labels import identifier_words, is_unspaced, words_of
-from nova_mcp.core.look_alikes import as_seen, mixes_alphabets
+from nova_mcp.core.page.labels import identifier_words, is_unspaced, words_of
+from nova_mcp.core.page.look_alikes import as_seen, mixes_alphabets
 
 # Where a single verb may stand at the end of a label too ("Konto löschen").
 _VERB_LAST: Final = frozenset({"de", "nl", "hu", "tr", "ja", "ko", "fa"})

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Final
 
-from nova_mcp.core.labels import folded
 from nova_mcp.core.page.consent_words import may_end
+from nova_mcp.core.page.labels import folded
 
 # The lists the page reads labels with; the others are read on the host only.
 _COMMIT_LISTS: Final = ("send", "sign_in", "sign_up", "sign_out", "unsubscribe", "model_picker", "workspace_picker")
@@ -26,7 +26,7 @@ def load_bundle() -> str:
         for file in (
             files("nova_mcp.core.page").joinpath("data/blocker_platforms.json"),
             data.joinpath("page_signs.json"),
-            files("nova_mcp.core").joinpath("look_alikes.json"),
+            files("nova_mcp.core.page").joinpath("data/look_alikes.json"),
         )
     )
     alphabets = json.dumps({mark: first for mark, (first, _) in _ALPHABETS.items()})

@@ -4,7 +4,7 @@ from typing import Final
 
 from nova_mcp.browser.perceive.report import More
 from nova_mcp.browser.perceive.scan_values import Scan, SeenElement
-from nova_mcp.core.labels import words_of
+from nova_mcp.core.page.labels import words_of
 
 _LOAD_MORE: Final = frozenset(
     words_of(phrase)

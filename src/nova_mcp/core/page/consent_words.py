@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final, Literal
 
-from nova_mcp.core.labels import is_unspaced, words_of
-from nova_mcp.core.look_alikes import as_seen, mixes_alphabets
+from nova_mcp.core.page.labels import is_unspaced, words_of
+from nova_mcp.core.page.look_alikes import as_seen, mixes_alphabets
 
 # `decline` turns an offer down, `excuse` does so with words of its own; a request for consent is not refused by those.
 Said = Literal["accept", "reject", "decline", "excuse", "close", "save", "manage", "unknown"]

@@ -22,7 +22,7 @@ def _seen_as() -> Mapping[int, int]:
 
     Where a capital and its small letter look like two Latin ones, it holds the one that words of consent need.
     """
-    raw = json.loads(files("nova_mcp.core").joinpath("look_alikes.json").read_text("utf-8"))
+    raw = json.loads(files("nova_mcp.core.page").joinpath("data/look_alikes.json").read_text("utf-8"))
     return str.maketrans(raw["from"], raw["to"])
 
 
