@@ -14,7 +14,7 @@ from nova_mcp.evidence.model import CallRecord, ServerId, Touched
 from nova_mcp.evidence.pruner import PruneRequest, prune
 from nova_mcp.evidence.store import ServerInfo, register_server
 from nova_mcp.memory.journal.statistics.counters import Counters
-from nova_mcp.retention import journal_chore
+from nova_mcp.memory.retention import journal_chore
 from nova_mcp.settings import RetentionSettings
 from nova_mcp.storage.engine import Database
 

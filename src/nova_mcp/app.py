@@ -43,10 +43,10 @@ from nova_mcp.memory.notes.note_memory import NoteMemory
 from nova_mcp.memory.promotion.collector import HOOKS
 from nova_mcp.memory.promotion.drafts.jobs import leaving_reasons, take_up
 from nova_mcp.memory.promotion.learning import Learning
+from nova_mcp.memory.retention import chores, holds, note_chores
 from nova_mcp.memory.tasks.coverage.evidence_collector import EvidenceCollector
 from nova_mcp.memory.tasks.coverage.evidence_store import target_ended
 from nova_mcp.memory.tasks.service import TaskMemory
-from nova_mcp.retention import chores, holds, note_chores
 from nova_mcp.secrets.store import SecretStore, open_secrets
 from nova_mcp.server.backend import Health
 from nova_mcp.server.http.health import HealthCheck

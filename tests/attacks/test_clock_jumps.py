@@ -10,7 +10,7 @@ from nova_mcp.evidence.audit import verify
 from nova_mcp.evidence.erasure import Eraser
 from nova_mcp.evidence.janitor import Janitor, retention_policy
 from nova_mcp.evidence.reader import EventFilter, events
-from nova_mcp.retention import chores, holds
+from nova_mcp.memory.retention import chores, holds
 
 pytestmark = [pytest.mark.browser, pytest.mark.anyio]
 

@@ -15,7 +15,7 @@ from nova_mcp.memory.notes.domain_model import Wish
 from nova_mcp.memory.notes.domain_store import put
 from nova_mcp.memory.notes.playbook import SECTIONS
 from nova_mcp.memory.notes.tables import browser_memory, domain_note, operator_note
-from nova_mcp.retention import note_chores
+from nova_mcp.memory.retention import note_chores
 
 SETTINGS = {"enable_eval": True}
 _ids = count(1)

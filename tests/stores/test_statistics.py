@@ -45,7 +45,7 @@ from nova_mcp.memory.journal.statistics.reader import read
 from nova_mcp.memory.journal.statistics.report import StatisticsQuery
 from nova_mcp.memory.journal.statistics.tables import SHARDS, statistic_hour, statistic_latency, statistic_total
 from nova_mcp.memory.journal.store import activity_session, observation, observation_throttle, tool_event
-from nova_mcp.retention import chores, holds
+from nova_mcp.memory.retention import chores, holds
 from nova_mcp.settings import RetentionSettings
 
 NOW = 480_000 * HOUR_MS + 30 * 60_000

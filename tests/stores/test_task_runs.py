@@ -11,6 +11,7 @@ from sqlalchemy import event, func, select, update
 from nova_mcp.evidence import store as ledger
 from nova_mcp.evidence.pruner import PruneRequest, prune
 from nova_mcp.evidence.rules import DAY_MS, RetentionPolicy
+from nova_mcp.memory.retention import holds
 from nova_mcp.memory.tasks.answers import Aborted, Completed, Progressed
 from nova_mcp.memory.tasks.coverage import evidence_store
 from nova_mcp.memory.tasks.deciding import Refused, Wrong
@@ -28,7 +29,6 @@ from nova_mcp.memory.tasks.tables import (
     task_instance_member,
     task_unit,
 )
-from nova_mcp.retention import holds
 from run_kit import (
     ADA,
     BOB,

@@ -21,8 +21,7 @@ from nova_mcp.evidence.recorder import describe_server
 from nova_mcp.evidence.store import end_server
 from nova_mcp.memory.claims import retention as claim_retention
 from nova_mcp.memory.facts import retention as fact_endings
-from nova_mcp.memory.tasks.runs import retention as run_retention
-from nova_mcp.retention import (
+from nova_mcp.memory.retention import (
     Chore,
     claims_due,
     facts_due,
@@ -34,6 +33,7 @@ from nova_mcp.retention import (
     runs_due,
     transitions_due,
 )
+from nova_mcp.memory.tasks.runs import retention as run_retention
 from nova_mcp.settings import RetentionSettings, Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.schema import current_revision
