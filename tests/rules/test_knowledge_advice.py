@@ -39,7 +39,7 @@ from nova_mcp.memory.knowledge.model import (
     Problem,
     Signal,
 )
-from nova_mcp.memory.knowledge.platforms import PLATFORM_ID, Seeded, built_in, drafted, recognised, seeded
+from nova_mcp.memory.knowledge.platforms.templates import PLATFORM_ID, Seeded, built_in, drafted, recognised, seeded
 from nova_mcp.memory.knowledge.writes.content_rules import check_content
 
 NOW = 20_000 * DAY_MS

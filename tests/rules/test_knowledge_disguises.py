@@ -4,7 +4,7 @@ import pytest
 
 from nova_mcp.core.page.control_labels import ControlFacts, label_for
 from nova_mcp.memory.knowledge.model import Alias, Platform, Problem, StableId
-from nova_mcp.memory.knowledge.platforms import Seeded, seeded
+from nova_mcp.memory.knowledge.platforms.templates import Seeded, seeded
 from nova_mcp.memory.knowledge.writes.content_rules import WHOLE_PAGE
 from nova_mcp.memory.knowledge.writes.stability import breadth
 

@@ -29,7 +29,7 @@ from nova_mcp.memory.knowledge.model import (
     StableId,
     VerifyStep,
 )
-from nova_mcp.memory.knowledge.platforms import built_in
+from nova_mcp.memory.knowledge.platforms.templates import built_in
 from nova_mcp.memory.knowledge.store import Birth, Shelved, Slot
 from nova_mcp.memory.promotion import steps_store
 

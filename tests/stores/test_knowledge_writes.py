@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from sqlalchemy import func, select
 
-from nova_mcp.memory.knowledge import platform_store, store
+from nova_mcp.memory.knowledge import store
 from nova_mcp.memory.knowledge.model import (
     MAX_PHENOMENA,
     Action,
@@ -25,7 +25,8 @@ from nova_mcp.memory.knowledge.model import (
     Signal,
     StableId,
 )
-from nova_mcp.memory.knowledge.platforms import built_in
+from nova_mcp.memory.knowledge.platforms import store as platform_store
+from nova_mcp.memory.knowledge.platforms.templates import built_in
 from nova_mcp.memory.knowledge.service import KnowledgeKeeper
 from nova_mcp.memory.knowledge.site_list import Wanted, listed
 from nova_mcp.memory.knowledge.tables import knowledge_entry, knowledge_scope

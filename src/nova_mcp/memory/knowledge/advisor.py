@@ -37,7 +37,7 @@ from nova_mcp.memory.knowledge.matching.fingerprints import ObservedSignal, page
 from nova_mcp.memory.knowledge.matching.page_facts import observed_signals, wanted_of
 from nova_mcp.memory.knowledge.matching.routes import route_of
 from nova_mcp.memory.knowledge.model import SHADOW, DomainHint, Phenomenon, ScopeName, StableId
-from nova_mcp.memory.knowledge.platforms import built_in
+from nova_mcp.memory.knowledge.platforms.templates import built_in
 from nova_mcp.memory.knowledge.service import KnownScope
 from nova_mcp.memory.knowledge.store import Shelved
 

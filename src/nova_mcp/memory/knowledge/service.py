@@ -11,7 +11,7 @@ from nova_mcp.core.clock import Clock
 from nova_mcp.evidence.deciding import Deciding
 from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.evidence.outage import Also
-from nova_mcp.memory.knowledge import platform_store, store
+from nova_mcp.memory.knowledge import store
 from nova_mcp.memory.knowledge.health import trust_of
 from nova_mcp.memory.knowledge.matching.entry_ranking import Question, Ranking, Request, rank
 from nova_mcp.memory.knowledge.matching.fingerprints import ObservedSignal
@@ -26,8 +26,9 @@ from nova_mcp.memory.knowledge.model import (
     ScopeName,
     Trust,
 )
-from nova_mcp.memory.knowledge.platform_store import Version
-from nova_mcp.memory.knowledge.platforms import built_in
+from nova_mcp.memory.knowledge.platforms import store as platform_store
+from nova_mcp.memory.knowledge.platforms.store import Version
+from nova_mcp.memory.knowledge.platforms.templates import built_in
 from nova_mcp.memory.knowledge.site_list import Listing, Wanted, listed
 from nova_mcp.memory.knowledge.step_writer import Scribe
 from nova_mcp.memory.knowledge.store import Shelved

@@ -13,7 +13,7 @@ from nova_mcp.core.page.control_labels import Label
 from nova_mcp.core.page.selectors import looks_generated
 from nova_mcp.core.urls import normalize_url, route_key
 from nova_mcp.memory.knowledge.model import Polarity
-from nova_mcp.memory.knowledge.platforms import built_in
+from nova_mcp.memory.knowledge.platforms.templates import built_in
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.knowledge.scope_argument import page_scope
 

@@ -13,7 +13,7 @@ from nova_mcp.memory.knowledge.matching.entry_ranking import Request
 from nova_mcp.memory.knowledge.matching.fingerprints import ObservedSignal
 from nova_mcp.memory.knowledge.matching.routes import MAX_ROUTES, is_pattern, told_route
 from nova_mcp.memory.knowledge.model import Problem, StableId
-from nova_mcp.memory.knowledge.platforms import MAX_PATTERNS
+from nova_mcp.memory.knowledge.platforms.templates import MAX_PATTERNS
 from nova_mcp.memory.knowledge.writes.content_rules import MATCH_CHARS, SELECTOR_CHARS, holds_script, holds_secret
 from nova_mcp.memory.knowledge.writes.rules import KEPT, Patch, Upsert
 from nova_mcp.tools.guarded.contract_params import AssertionParams

@@ -4,9 +4,9 @@ from pydantic import Field
 
 from nova_mcp.core.urls import normalize_url
 from nova_mcp.errors import InvalidParams, NovaError, PolicyDenied, Precondition
-from nova_mcp.memory.knowledge import platform_store
 from nova_mcp.memory.knowledge.model import AliasKind, Platform, PlatformId, Problem
-from nova_mcp.memory.knowledge.platforms import PLATFORM_ID, Seeded
+from nova_mcp.memory.knowledge.platforms import store as platform_store
+from nova_mcp.memory.knowledge.platforms.templates import PLATFORM_ID, Seeded
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.knowledge.params import Aliases, Patterns, refusal
 from nova_mcp.tools.knowledge.result_parts import SignalPart, signal_part

@@ -9,7 +9,7 @@ from sqlalchemy import text as sql
 from nova_mcp.memory.knowledge import store
 from nova_mcp.memory.knowledge.codec import decoded, encoded
 from nova_mcp.memory.knowledge.model import MAX_PHENOMENA, Phenomenon, Platform, PlatformId, Problem, ScopeName
-from nova_mcp.memory.knowledge.platforms import Seeded, built_in, drafted, seeded
+from nova_mcp.memory.knowledge.platforms.templates import Seeded, built_in, drafted, seeded
 from nova_mcp.memory.knowledge.step_writer import Scribe
 from nova_mcp.memory.knowledge.store import Birth
 from nova_mcp.memory.knowledge.tables import knowledge_platform, platform_alias, platform_seen

@@ -1,0 +1,1 @@
+"""Platforms: consent tools and the like that many sites use, known by scripts and marks."""
