@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from sqlalchemy import func, select
 
 from nova_mcp.memory.knowledge.drift import HOUR_MS, IN_ALL, PER_SCOPE, PER_TARGET
-from nova_mcp.memory.promotion.check_store import spend
+from nova_mcp.memory.promotion.revalidation.check_store import spend
 from nova_mcp.memory.promotion.tables import revalidation_check
 
 NOW = 1_800_000_000_000

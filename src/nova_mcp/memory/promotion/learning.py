@@ -10,7 +10,7 @@ from nova_mcp.memory.promotion import steps_store
 from nova_mcp.memory.promotion.drafts.generator import Generator
 from nova_mcp.memory.promotion.model import ConsentGates
 from nova_mcp.memory.promotion.prompts.prompter import Prompter
-from nova_mcp.memory.promotion.revalidator import Revalidator
+from nova_mcp.memory.promotion.revalidation.revalidator import Revalidator
 from nova_mcp.memory.promotion.service import PromotionKeeper
 from nova_mcp.storage.engine import Database
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from nova_mcp.evidence.model import Signals
 from nova_mcp.memory.knowledge.drift import Telemetry, Verdict
-from nova_mcp.memory.promotion.revalidator import (
+from nova_mcp.memory.promotion.revalidation.revalidator import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
     EntryCheck,

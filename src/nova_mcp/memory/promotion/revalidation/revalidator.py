@@ -32,7 +32,7 @@ from nova_mcp.memory.knowledge.repair.repair import Abstain, PageElement, Repair
 from nova_mcp.memory.knowledge.store import Shelved
 from nova_mcp.memory.knowledge.writes.page_check import harmless
 from nova_mcp.memory.knowledge.writes.stability import action_selectors
-from nova_mcp.memory.promotion import check_store
+from nova_mcp.memory.promotion.revalidation import check_store
 from nova_mcp.memory.promotion.sightings import EntrySighting, Sightings
 from nova_mcp.storage.engine import Database
 

@@ -1,0 +1,1 @@
+"""Revalidation: whether stored entries still fit the page that is open."""
