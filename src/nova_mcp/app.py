@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from nova_mcp import __version__
 from nova_mcp.browser.process.runtime import Browser, BrowserHome
-from nova_mcp.calls.admission import Admission
+from nova_mcp.calls.admission.admission import Admission
 from nova_mcp.calls.answer_redaction import redacted_resource
 from nova_mcp.calls.endings import store_failed
 from nova_mcp.calls.model import Answer, CallRequest, ResourceContent

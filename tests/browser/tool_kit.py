@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nova_mcp.browser.process.runtime import Browser
-from nova_mcp.calls.admission import Admission
+from nova_mcp.calls.admission.admission import Admission
 from nova_mcp.calls.model import Answer, CallRequest
 from nova_mcp.calls.pipeline import Parts, Pipeline
 from nova_mcp.core.clock import Ports, system_ports

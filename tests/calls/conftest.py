@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova_mcp.browser.process.runtime import Browser, BrowserHome
-from nova_mcp.calls.admission import Admission
+from nova_mcp.calls.admission.admission import Admission
 from nova_mcp.calls.model import Answer, CallRequest
 from nova_mcp.calls.pipeline import Parts, Pipeline
 from nova_mcp.core.clock import CallId, Ports

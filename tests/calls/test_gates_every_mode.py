@@ -11,7 +11,7 @@ from pydantic import Field
 
 from nova_mcp.browser.blockers.rules import NotedLayer
 from nova_mcp.browser.targets.tab import Tab, TabHost
-from nova_mcp.calls.gates import GATES, MET_ON_THE_WAY
+from nova_mcp.calls.admission.gates import GATES, MET_ON_THE_WAY
 from nova_mcp.calls.model import Answer
 from nova_mcp.core.leases import Lease
 from nova_mcp.core.tokens import estimate_tokens

@@ -9,8 +9,8 @@ import pytest
 from pydantic import Field
 
 from nova_mcp.browser.act.navigation_report import NavigationReport
+from nova_mcp.calls.admission.gates import GateFacts, Refused, admit
 from nova_mcp.calls.endings import store_failed
-from nova_mcp.calls.gates import GateFacts, Refused, admit
 from nova_mcp.calls.model import CallRequest
 from nova_mcp.calls.running_calls import emergency_stop
 from nova_mcp.core.leases import IMPLICIT_LEASE_MS, Lease

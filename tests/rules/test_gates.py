@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.calls.gates import GATES, MET_ON_THE_WAY, Admitted, GateFacts, Notice, Refused, admit, shadow_gate
-from nova_mcp.calls.session_budget import Exhausted
+from nova_mcp.calls.admission.gates import (
+    GATES,
+    MET_ON_THE_WAY,
+    Admitted,
+    GateFacts,
+    Notice,
+    Refused,
+    admit,
+    shadow_gate,
+)
+from nova_mcp.calls.admission.session_budget import Exhausted
 from nova_mcp.core.clock import SystemClock
 from nova_mcp.core.connections import AgentConnections
 from nova_mcp.core.leases import Lease

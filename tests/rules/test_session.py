@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.calls.session_budget import (
+from nova_mcp.calls.admission.session_budget import (
     SESSION_GAP_MS,
     Caps,
     Demand,

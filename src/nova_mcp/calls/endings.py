@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from nova_mcp.calls.gates import Notice
+from nova_mcp.calls.admission.gates import Notice
 from nova_mcp.errors import Internal, InvalidParams, NovaError, Unavailable
 from nova_mcp.evidence.model import CallOutcome, OutcomeKind
 from nova_mcp.storage.errors import StoreUnavailable

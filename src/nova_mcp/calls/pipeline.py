@@ -10,7 +10,8 @@ import anyio
 
 from nova_mcp.browser.process.runtime import Browser
 from nova_mcp.browser.targets.registry import SANDBOX_ID, Tab
-from nova_mcp.calls.admission import Admission
+from nova_mcp.calls.admission.admission import Admission
+from nova_mcp.calls.admission.gates import Admitted, Notice, Refused, admit, reclaimed, shadow_gate
 from nova_mcp.calls.answer_redaction import redacted_answer
 from nova_mcp.calls.asides import with_asides
 from nova_mcp.calls.background_review import Passes
@@ -33,7 +34,6 @@ from nova_mcp.calls.endings import (
     unknown_tool,
 )
 from nova_mcp.calls.envelope import Envelope, page_state
-from nova_mcp.calls.gates import Admitted, Notice, Refused, admit, reclaimed, shadow_gate
 from nova_mcp.calls.lessons import NO_LESSON, Lesson, Lessons, with_lessons
 from nova_mcp.calls.loop_detection import Attempt, Loops, attempt_of
 from nova_mcp.calls.model import Answer, CallRequest, Within

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from nova_mcp.browser.perceive.element_lines import one_line
+from nova_mcp.calls.admission.gates import MOST_SHOWN, Notice
 from nova_mcp.calls.endings import Done, Ending, Failed
-from nova_mcp.calls.gates import MOST_SHOWN, Notice
 from nova_mcp.calls.model import Answer
 from nova_mcp.core.tokens import estimate_tokens
 from nova_mcp.core.values import Json

@@ -4,8 +4,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from nova_mcp.calls.admission.gates import GateFacts
 from nova_mcp.calls.envelope import Envelope
-from nova_mcp.calls.gates import GateFacts
 from nova_mcp.calls.model import Answer
 from nova_mcp.core.urls import page_host
 from nova_mcp.core.values import Json

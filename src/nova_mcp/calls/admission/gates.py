@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nova_mcp.calls.session_budget import Exhausted
+from nova_mcp.calls.admission.session_budget import Exhausted
 from nova_mcp.core.leases import Lease
 from nova_mcp.core.policy import Allowed, Denied, Malformed, NavigationPolicy, judge_url
 from nova_mcp.core.values import Owner

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from nova_mcp.browser.targets.registry import Tab
-from nova_mcp.calls.gates import GateFacts
-from nova_mcp.calls.session_budget import (
+from nova_mcp.calls.admission.gates import GateFacts
+from nova_mcp.calls.admission.session_budget import (
     SESSION_GAP_MS,
     Caps,
     Demand,

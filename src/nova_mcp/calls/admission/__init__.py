@@ -1,0 +1,1 @@
+"""Admission: what gates ask of a call, and the gates that answer."""
