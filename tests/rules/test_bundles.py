@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova_mcp.tools.catalogue import BUNDLES, load_catalogue
-from nova_mcp.tools.ranking import rank_tools
+from nova_mcp.tools.system.tool_ranking import rank_tools
 
 CONTRACT = {
     "core": "call get_instructions tools_bundle tabs tab_new navigate perceive read_text search_text click_selector "

@@ -11,9 +11,9 @@ from nova_mcp.tools.catalogue import BUNDLES, Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.names import canonical_name
 from nova_mcp.tools.publish import lean_schema, open_schema
-from nova_mcp.tools.ranking import rank_tools
 from nova_mcp.tools.spec import RARE, AgentParams, Part, Result, ToolSpec, compact, maybe, tool
 from nova_mcp.tools.system.call import no_such_tool
+from nova_mcp.tools.system.tool_ranking import rank_tools
 
 DEFAULT_BUNDLE = "browser_automation"
 
