@@ -42,7 +42,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path)
     [
         "server/manifest.json",
         "cli/completion.json",
-        "browser/page/00_core.js",
+        "browser/page/base/00_core.js",
         "core/page/data/consent_words.json",
         "memory/notes/data/sensitive_domains.txt",
         "memory/knowledge/data/platforms.json",

@@ -2,11 +2,10 @@
 
 import re
 from collections import Counter
-from importlib.resources import files
 
-from nova_mcp.browser.page import escaped, lean, load_bundle
+from nova_mcp.browser.page import escaped, lean, load_bundle, page_scripts
 
-SCRIPTS = [entry for entry in files("nova_mcp.browser.page").iterdir() if entry.name.endswith(".js")]
+SCRIPTS = page_scripts()
 # A backtick in the character class that opens a pattern opens nothing else.
 CHARACTER_CLASS = re.compile(r"/\[[^\]\n]*\]")
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Final
 
 from nova_mcp.core.page.consent_words import may_end
@@ -18,8 +19,7 @@ _ALPHABETS: Final = {"G": (0x3B1, 0x3C9), "C": (0x430, 0x45F), "H": (0x5D0, 0x5E
 
 def load_bundle() -> str:
     """One self-contained program; running it twice in a document changes nothing."""
-    scripts = sorted((entry for entry in files(__name__).iterdir() if entry.name.endswith(".js")), key=lambda e: e.name)
-    body = "\n".join(lean(script.read_text(encoding="utf-8")) for script in scripts)
+    body = "\n".join(lean(script.read_text(encoding="utf-8")) for script in page_scripts())
     data = files("nova_mcp.browser").joinpath("data")
     platforms, signs, looks = (
         json.dumps(json.loads(file.read_text("utf-8")), separators=(",", ":"))
@@ -35,6 +35,13 @@ def load_bundle() -> str:
         f"const LOOK_ALIKES = {looks};\nconst ALPHABETS = {alphabets};"
     )
     return f'(() => {{\n"use strict";\nif (Object.hasOwn(globalThis, "__nova")) return;\n{words}\n{body}\n}})();'
+
+
+def page_scripts() -> list[Traversable]:
+    """Every script; the numbers in their names put them in order, whichever folder they lie in."""
+    folders = (folder for folder in files(__name__).iterdir() if folder.is_dir())
+    found = (script for folder in folders for script in folder.iterdir() if script.name.endswith(".js"))
+    return sorted(found, key=lambda script: script.name)
 
 
 def lean(script: str) -> str:
@@ -98,14 +105,14 @@ def _words() -> str:
 
 
 # What each registered scan consists of; another source needs another id.
-_TEXT_WALKS: Final = "99_coverage.js"
+_TEXT_WALKS: Final = "scans/99_coverage.js"
 SCAN_SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
-    "nova_full_page_text_v1": (_TEXT_WALKS, "99_scan_text.js"),
-    "nova_i18n_spellcheck_v1": (_TEXT_WALKS, "99_scan_i18n.js"),
-    "nova_structured_dom_v1": (_TEXT_WALKS, "99_scan_structure.js"),
+    "nova_full_page_text_v1": (_TEXT_WALKS, "scans/99_scan_text.js"),
+    "nova_i18n_spellcheck_v1": (_TEXT_WALKS, "scans/99_scan_i18n.js"),
+    "nova_structured_dom_v1": (_TEXT_WALKS, "scans/99_scan_structure.js"),
 }
 # A text that was read as a whole comes from here.
-READING_SOURCES: Final = ("50_reading.js",)
+READING_SOURCES: Final = ("read/50_reading.js",)
 
 
 @functools.cache
