@@ -43,7 +43,9 @@ async def review(visit: Visit) -> View:
     principal, before = visit.session.principal, whole(visit, "before")
     found = await visit.desk.read(review_page.review, principal, before, visit.desk.now_ms(), visit.desk.consent_gates)
     following = found.waiting.next_before and address("/review", before=found.waiting.next_before)
-    return View("review.html", {"title": "Review", "page": found, "first": before is None, "following": following})
+    return View(
+        "review/review.html", {"title": "Review", "page": found, "first": before is None, "following": following}
+    )
 
 
 # -- an entry
@@ -110,7 +112,7 @@ async def ask_entry(visit: Visit) -> View:
     title = "Have the gates decide" if asked.act == "decide" else "Retire this entry"
     transition = found.decision.verdict.kind if found.decision.approved else ""
     fields = {**asked.fields, "transition": transition or ""}
-    return View("review_entry.html", {"title": title, "page": found, "asked": asked, "fields": fields})
+    return View("review/review_entry.html", {"title": title, "page": found, "asked": asked, "fields": fields})
 
 
 async def review_entry(visit: Visit) -> Outcome:
@@ -140,7 +142,7 @@ def _open_first(asked: Asked, why: str) -> View:
     """Knowledge is changed only with the site before one's eyes, the operator's too."""
     fields = {**asked.fields, "reason": asked.reason}
     values = {"title": "The site has to be open", "asked": asked, "fields": fields, "why": why}
-    return View("review_open.html", values, 409)
+    return View("review/review_open.html", values, 409)
 
 
 async def _opened(desk: Desk, asked: Asked, url: str) -> Answer:
@@ -167,7 +169,7 @@ async def ask_question(visit: Visit) -> View:
 
 
 def _question(found: Question) -> View:
-    return View("review_question.html", {"title": "Answer a question", "page": found, "verdicts": VERDICTS})
+    return View("review/review_question.html", {"title": "Answer a question", "page": found, "verdicts": VERDICTS})
 
 
 async def review_question(visit: Visit) -> Outcome:

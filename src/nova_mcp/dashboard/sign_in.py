@@ -53,7 +53,7 @@ class SignIn:
         """Where a link leads. Opening it changes nothing yet: programs open links to preview them."""
         if request.method != "POST":
             values = {"ticket": request.query_params.get("ticket", "")[:200], **self._shown(request)}
-            return self._renderer.page("enter.html", values)
+            return self._renderer.page("sign_in/enter.html", values)
         return await self._enter(request, self._by_ticket)
 
     async def _enter(self, request: Request, judge: Judge) -> Response:
@@ -103,7 +103,7 @@ class SignIn:
     def _page(self, request: Request, refused: Refused | None = None) -> Response:
         values = {"why": "" if refused is None else refused.why, "place": self._desk.home.keys.place}
         return self._renderer.page(
-            "login.html", {**values, **self._shown(request)}, 200 if refused is None else refused.status
+            "sign_in/login.html", {**values, **self._shown(request)}, 200 if refused is None else refused.status
         )
 
     def _shown(self, request: Request) -> dict[str, object]:

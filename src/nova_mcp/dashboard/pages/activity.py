@@ -178,7 +178,7 @@ async def activity(visit: Visit) -> View:
     lines = _lines(desk, 0)
     around = await desk.read(overview, desk.now_ms())
     values = {"lines": lines, "feed": desk.feed.name, "last": desk.feed.last, "shown": SHOWN, "around": around}
-    return View("activity.html", {"title": "Activity", **values})
+    return View("activity/activity.html", {"title": "Activity", **values})
 
 
 async def live(visit: Visit) -> Fragments:
@@ -194,12 +194,15 @@ async def live(visit: Visit) -> Fragments:
     lines = _lines(desk, int(given) if ours else 0)
     under = await desk.read(under_way)
     parts = [
-        Part("rows", "call_rows.html", {"lines": lines, "fresh": ours}),
-        Part("underWay", "under_way.html", {"acts": under}),
+        Part("rows", "calls/call_rows.html", {"lines": lines, "fresh": ours}),
+        Part("underWay", "activity/under_way.html", {"acts": under}),
     ]
     if lines:
         figures = {"today": await desk.read(today, desk.now_ms())}
-        parts += (Part("tiles", "today_tiles.html", figures), Part("chart", "today_chart.html", figures))
+        parts += (
+            Part("tiles", "activity/today_tiles.html", figures),
+            Part("chart", "activity/today_chart.html", figures),
+        )
     return Fragments(
         tuple(parts),
         {"feed": desk.feed.name, "last": desk.feed.last, "all": not ours, "count": len(lines)},

@@ -206,7 +206,7 @@ async def shown(visit: Visit) -> View:
     found = await visit.desk.read(call_view, visit.part("call_id"))
     if found is None:
         return missing("The ledger holds no call of this name.")
-    return View("call.html", {"title": found.line.tool, "call": found})
+    return View("calls/call.html", {"title": found.line.tool, "call": found})
 
 
 async def picture(visit: Visit) -> Outcome:

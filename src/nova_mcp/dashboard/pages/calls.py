@@ -175,7 +175,7 @@ async def listed(visit: Visit) -> View:
     before = turned or moment_of(wanted.until)
     page = await visit.desk.read(calls, wanted, before)
     return View(
-        "calls.html",
+        "calls/calls.html",
         {
             "title": "Calls",
             "lines": page.lines,

@@ -17,7 +17,7 @@ from nova_mcp.memory.knowledge.scopes import scope_of
 async def sites(visit: Visit) -> View:
     found = await visit.desk.read(knowledge.sites, text(visit, "prefix"), text(visit, "after"), visit.desk.now_ms())
     following = found.next_after and address("/knowledge", prefix=found.prefix, after=found.next_after)
-    return View("knowledge.html", {"title": "Knowledge", "page": found, "following": following})
+    return View("memory/knowledge.html", {"title": "Knowledge", "page": found, "following": following})
 
 
 async def site(visit: Visit) -> View:
@@ -27,7 +27,7 @@ async def site(visit: Visit) -> View:
     found = await visit.desk.read(knowledge.site, scope, visit.desk.now_ms(), visit.desk.consent_gates)
     if found is None:
         return missing(f"Nothing is known of {scope}.")
-    return View("site.html", {"title": scope, "page": found})
+    return View("memory/site.html", {"title": scope, "page": found})
 
 
 async def entry(visit: Visit) -> View:
@@ -38,7 +38,7 @@ async def entry(visit: Visit) -> View:
     found = await desk.read(entry_page.entry, scope, stable_id, desk.now_ms(), desk.consent_gates)
     if found is None:
         return missing(f"{scope} has no entry of that name.")
-    return View("entry.html", {"title": plain(stable_id), "page": found})
+    return View("memory/entry.html", {"title": plain(stable_id), "page": found})
 
 
 # -- facts
@@ -55,7 +55,7 @@ async def facts(visit: Visit) -> View:
         tab, at, key = found.next_after
         chosen = {"target": asked.target_id, "service": asked.service_key, "closed": "yes" if asked.closed else ""}
         following = address("/facts", **chosen, tab=tab, at=at, key=key)
-    return View("facts.html", {"title": "Facts", "page": found, "following": following})
+    return View("memory/facts.html", {"title": "Facts", "page": found, "following": following})
 
 
 async def fact(visit: Visit) -> View:
@@ -63,7 +63,7 @@ async def fact(visit: Visit) -> View:
     found = await visit.desk.read(facts_page.fact, *asked, visit.desk.now_ms())
     if found is None:
         return missing("Nobody has held such a fact true.")
-    return View("fact.html", {"title": plain(asked[2]), "page": found})
+    return View("memory/fact.html", {"title": plain(asked[2]), "page": found})
 
 
 # -- notes
@@ -72,7 +72,7 @@ async def fact(visit: Visit) -> View:
 async def notes(visit: Visit) -> View:
     kind = next((one for one in notes_page.KINDS if one == text(visit, "kind")), notes_page.KINDS[0])
     found = await visit.desk.read(notes_page.notes, kind, text(visit, "domain"), visit.desk.now_ms())
-    return View("notes.html", {"title": "Notes", "page": found, "kinds": notes_page.KINDS})
+    return View("memory/notes.html", {"title": "Notes", "page": found, "kinds": notes_page.KINDS})
 
 
 KNOWLEDGE = (

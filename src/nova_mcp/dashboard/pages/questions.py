@@ -58,12 +58,12 @@ def _asked(question: Question) -> Asked:
 
 async def shown(visit: Visit) -> View:
     asked = await anyio.to_thread.run_sync(waiting, visit.desk)
-    return View("questions.html", {"title": "Questions", "asked": asked, "note_limit": NOTE_LIMIT})
+    return View("review/questions.html", {"title": "Questions", "asked": asked, "note_limit": NOTE_LIMIT})
 
 
 async def live(visit: Visit) -> Fragments:
     asked = await anyio.to_thread.run_sync(waiting, visit.desk)
-    part = Part("list", "question_list.html", {"asked": asked, "note_limit": NOTE_LIMIT})
+    part = Part("list", "review/question_list.html", {"asked": asked, "note_limit": NOTE_LIMIT})
     return Fragments((part,), {"ids": [one.id for one in asked]})
 
 

@@ -118,7 +118,7 @@ async def listed(visit: Visit) -> View:
     page = await visit.desk.read(receipts, state, before)
     asking = {"verdict": state, "before": page.following or ""}
     return View(
-        "receipts.html",
+        "calls/receipts.html",
         {
             "title": "Receipts",
             "lines": page.lines,

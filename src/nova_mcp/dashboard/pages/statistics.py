@@ -145,7 +145,7 @@ def _plain(labels: tuple[Labelled, ...]) -> tuple[tuple[str, int], ...]:
 async def shown(visit: Visit) -> View:
     found = await visit.desk.read(statistics, visit.query("window"), visit.desk.now_ms())
     windows = [(key, words) for key, words, *_ in WINDOWS]
-    return View("statistics.html", {"title": "Statistics", "found": found, "windows": windows})
+    return View("activity/statistics.html", {"title": "Statistics", "found": found, "windows": windows})
 
 
 PLACES = (Place("/statistics", "statistics", get=shown, menu=Entry("System", "Statistics")),)

@@ -14,7 +14,7 @@ from nova_mcp.dashboard.request_query import address, text, whole
 
 async def goals(visit: Visit) -> View:
     found = await visit.desk.read(goals_page.goals, visit.session.principal, visit.desk.now_ms())
-    return View("goals.html", {"title": "Goals", "page": found})
+    return View("work/goals.html", {"title": "Goals", "page": found})
 
 
 async def goal(visit: Visit) -> View:
@@ -22,7 +22,7 @@ async def goal(visit: Visit) -> View:
     found = await visit.desk.read(goals_page.goal, visit.session.principal, goal_id, visit.desk.now_ms())
     if found is None:
         return missing("There is no such goal.")
-    return View("goal.html", {"title": plain(found.row.goal.summary), "page": found})
+    return View("work/goal.html", {"title": plain(found.row.goal.summary), "page": found})
 
 
 # -- tasks
@@ -36,7 +36,7 @@ async def tasks(visit: Visit) -> View:
     following = found.following and address(
         "/tasks", ended="yes" if ended else "", before=found.following.at_ms, run=found.following.instance_id
     )
-    return View("tasks.html", {"title": "Tasks", "page": found, "following": following})
+    return View("work/tasks.html", {"title": "Tasks", "page": found, "following": following})
 
 
 async def run(visit: Visit) -> View:
@@ -49,14 +49,14 @@ async def run(visit: Visit) -> View:
     path = f"/tasks/runs/{found.run.instance_id}"
     following = None if found.next_after is None else address(path, units=chosen, after=found.next_after) + "#units"
     values = {"title": plain(found.run.content.display_name), "page": found, "following": following, "filters": FILTERS}
-    return View("run.html", values)
+    return View("work/run.html", values)
 
 
 async def profile(visit: Visit) -> View:
     found = await visit.desk.read(tasks_page.profile, text(visit, "principal"), text(visit, "id"), visit.desk.now_ms())
     if found is None:
         return missing("There is no such task profile.")
-    return View("profile.html", {"title": plain(found.owned.profile.content.display_name), "page": found})
+    return View("work/profile.html", {"title": plain(found.owned.profile.content.display_name), "page": found})
 
 
 PLACES = (
