@@ -2,6 +2,8 @@
 
 import sys
 
+__all__ = ["main", "serve_main"]
+
 
 def main() -> None:
     """`nova`. A client waits for `nova serve`, so that path never loads the other commands or what they print with."""

@@ -1,1 +1,19 @@
 """TOB, the tool observation bus: what was actually observed, call by call."""
+
+__all__ = [
+    "audit",
+    "deciding",
+    "erasure",
+    "grades",
+    "janitor",
+    "model",
+    "outage",
+    "page_sights",
+    "pruner",
+    "reader",
+    "recorder",
+    "rules",
+    "store",
+    "tails",
+    "targets",
+]

@@ -1,1 +1,3 @@
 """Tabs: their ids, their pages and who works in them."""
+
+__all__ = ["registry", "tab", "tab_claims"]

@@ -1,1 +1,3 @@
 """Admission: what gates ask of a call, and the gates that answer."""
+
+__all__ = ["admission", "gates"]

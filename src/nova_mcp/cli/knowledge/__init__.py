@@ -1,1 +1,3 @@
 """Commands for knowledge of sites."""
+
+__all__: list[str] = []

@@ -1,1 +1,3 @@
 """`nova notes` and its subcommands."""
+
+__all__: list[str] = []

@@ -1,1 +1,3 @@
 """Commands that start, watch, stop and control servers."""
+
+__all__ = ["dashboard", "key_presses", "serve"]

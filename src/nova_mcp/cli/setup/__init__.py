@@ -1,1 +1,3 @@
 """Commands that set up and check an installation."""
+
+__all__: list[str] = []

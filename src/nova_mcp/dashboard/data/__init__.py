@@ -1,1 +1,3 @@
 """What pages read from the store."""
+
+__all__ = ["call_lines", "chain", "feed", "figures", "principals"]

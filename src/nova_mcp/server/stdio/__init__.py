@@ -1,1 +1,3 @@
 """MCP over standard input and output."""
+
+__all__ = ["framing", "serve"]

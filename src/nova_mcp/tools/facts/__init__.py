@@ -1,1 +1,3 @@
 """Tools for live facts."""
+
+__all__: list[str] = []

@@ -1,1 +1,3 @@
 """Tools that turn evidence into knowledge and explain its level."""
+
+__all__ = ["explain", "promote", "release_entry", "statistics"]

@@ -1,1 +1,3 @@
 """Tools for instructions, claims, questions to a person and finding other tools."""
+
+__all__ = ["call", "claims"]

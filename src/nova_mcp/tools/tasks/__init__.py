@@ -1,1 +1,3 @@
 """Tools for task profiles, task runs and coverage."""
+
+__all__ = ["run_parts"]

@@ -1,1 +1,3 @@
 """Transition contracts: their language, templates and evaluation."""
+
+__all__ = ["codec", "evaluate", "expect", "fact_keys", "freshness", "templates", "text"]

@@ -1,1 +1,3 @@
 """Goals: registered work and its steps."""
+
+__all__ = ["model", "register", "rules", "steps", "store"]

@@ -1,1 +1,3 @@
 """Figures of the journal: counted as events happen, read in constant time."""
+
+__all__ = ["counters", "counting", "report", "service", "tables"]

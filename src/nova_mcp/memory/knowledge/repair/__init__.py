@@ -1,1 +1,3 @@
 """Finding the element that a lost selector stood for, or abstaining."""
+
+__all__ = ["print_similarity", "repair"]

@@ -1,1 +1,3 @@
 """Guidance of task profiles: counted, reviewed and promoted."""
+
+__all__ = ["rules", "service", "store"]
