@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 BROWSER := $(VENV)/.browser
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test golden bench axe report screenshots walk run demo docs lock clean
+.PHONY: help setup check test golden bench axe report screenshots walk map run demo docs lock clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,7 @@ check: $(READY) ## lint, types, architecture, generated files up to date
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/nova tools --check
+	scripts/map --check
 
 test: setup ## everything: rules, stores on SQLite and PostgreSQL, wire, real Chromium
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -48,6 +49,9 @@ axe: setup ## write docs/accessibility.md: what axe-core finds on every dashboar
 
 walk: setup ## files and functions that five calls run through, from the server to the answer
 	scripts/walk
+
+map: setup ## draw docs/map.md: the layers with their packages, and one call as it ran
+	scripts/map
 
 run: setup ## HTTP server on loopback, with the dashboard
 	$(BIN)/nova serve --http
