@@ -27,7 +27,7 @@ check: $(READY) ## lint, types, architecture, generated files up to date
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/nova tools --check
-	scripts/map --check
+	$(BIN)/python -m bench.code_map --check
 
 test: setup ## everything: rules, stores on SQLite and PostgreSQL, wire, real Chromium
 	$(BIN)/python -m pytest -n 2 --dist loadfile

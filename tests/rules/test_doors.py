@@ -89,3 +89,11 @@ def test_no_folder_is_too_wide_to_be_taken_in() -> None:
         for folder in [ROOT / PACKAGE, *folders]
     }
     assert {folder: width for folder, width in widths.items() if width > WIDEST} == {}
+
+
+def test_json_is_defined_in_the_core_only() -> None:
+    def names(tree: ast.Module) -> set[str]:
+        return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+    values = {name for name, tree in TREES.items() if {"Json", "JsonObject", "Owner"} & names(tree)}
+    assert values == {"nova_mcp.core.values"}
