@@ -61,7 +61,7 @@ PAGES = {
     ),
     "/drawing": page(
         "<svg width=300 height=100><g id=node onclick=\"said.textContent='node pressed'\">"
-        "<rect width=200 height=60 fill='#eee'/><text id=label x=20 y=30 style='pointer-events:none'>inject</text>"
+        "<rect width=200 height=60 fill='#eee'/><text id=label x=20 y=30 style='pointer-events:none'>timestamp</text>"
         f"</g></svg>{_SAID}"
     ),
     "/label": page(
