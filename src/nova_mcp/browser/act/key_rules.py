@@ -89,6 +89,11 @@ class Stroke:
         """Whether it does to a focused control what a click does."""
         return self.key in ("Enter", "Space", " ")
 
+    @property
+    def access(self) -> str:
+        """What an element has to name as its `accesskey` to be pressed by this, wherever the focus is."""
+        return self.key.lower() if "Alt" in self.modifiers and len(self.key) == 1 else ""
+
 
 def copies(stroke: Stroke) -> bool:
     """Whether it puts what is selected on the clipboard."""
@@ -150,10 +155,15 @@ def belongs_to_browser(stroke: Stroke) -> bool:
     return key in _ALT_KEYS or key in _BARE
 
 
-def trigger_of(stroke: Stroke, *, tag: str, typable: bool) -> Trigger | None:
-    """How a key on that element is judged: Enter sends and submits, Space presses, any key may turn a select."""
+def trigger_of(stroke: Stroke, *, tag: str, typable: bool, presses: bool = False) -> Trigger | None:
+    """How a key on that element is judged: Enter sends and submits, Space presses, any key may turn a select.
+
+    `presses` when it is the access key of another element, or the field's own script submits its form.
+    """
     if stroke.key == "Enter":
         return "enter"
+    if presses:
+        return "click"
     if tag == "select" or (stroke.activates and not typable):
         return "click"
     return None
