@@ -190,9 +190,10 @@ async def kill_trials(data_dir: Path, count: int, seed: int) -> list[KillTrial]:
             try:
                 async with _server(data_dir) as (client, process):
                     await client.list_tools()
-                    for trial in waiting:
-                        done.append(await _repeat(client, site, trial, data_dir))
-                    waiting = []
+                    # One by one: a connection that breaks here must not count those twice that are done.
+                    while waiting:
+                        done.append(await _repeat(client, site, waiting[0], data_dir))
+                        waiting.pop(0)
                     if len(done) >= count:
                         break
                     for _ in range(min(TABS, count - len(done))):

@@ -268,6 +268,10 @@ def show_total(trials: Sequence[Outcome | RaceOutcome | KillTrial]) -> None:
     small = {"smaller": f"{WANTED:,} trials"} if total < WANTED else {}
     for name, hits, most in (("doubled", duplicated, 0.0), ("silently dropped", dropped, 0.0), ("lost", lost, 0.01)):
         tell(bad_share("T3", f"commits {name}, all trials", hits, total, most).model_copy(update=small))
+    # A scripted page stands in for the browser in most of them; those with a browser bound less, and are told apart.
+    real = [one for one in trials if not isinstance(one, RaceOutcome)]
+    doubled = len([one for one in real if one.duplicated])
+    tell(bad_share("T3", "commits doubled, those of the trials that ran in a browser", doubled, len(real), 0))
 
 
 def show_kills(kills: Sequence[KillTrial]) -> None:

@@ -154,7 +154,16 @@ def show_parts(*, long: bool, seed: int) -> int:
     seconds = time.perf_counter() - started
     show(
         f"driver and browser lost at random points (seed {seed}, {workers} servers at a time, {seconds:.0f} s)",
-        ["lost", "signal", "n", "back after (median, s)", "slowest (s)", f"over {PROMISED_S:g} s", "login still there"],
+        [
+            "lost",
+            "signal",
+            "n",
+            "back after (median, s)",
+            "slowest (s)",
+            f"over {PROMISED_S:g} s",
+            "call under way answered (slowest, s)",
+            "login still there",
+        ],
         rows_of(faults),
     )
     show(

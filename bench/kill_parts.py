@@ -60,6 +60,8 @@ class Fault:
     sent: signal.Signals
     back_s: float
     logged_in: bool
+    # Until the call that was under way had its answer as well.
+    settled_s: float
 
 
 @dataclass
@@ -127,6 +129,8 @@ class Session:
 
     def __init__(self, client: Client, process: psutil.Process, site: KeySite, tally: PartsTally, name: str) -> None:
         self.client, self.process, self.site, self.tally = client, process, site, tally
+        # Every process this server ever had below it: one that lost its parent is no longer found from here.
+        self.family: set[psutil.Process] = set()
         self._name = name
         self._numbers = count()
 
@@ -168,12 +172,18 @@ class Session:
             await anyio.sleep(after_s)
             while (victim := find_part(self.process, part)) is None:  # noqa: ASYNC110 - no event tells this
                 await anyio.sleep(AGAIN_S)
+            self.note_family()
             os.kill(victim.pid, sent)
             started = time.monotonic()
             # The call under way gets its answer; no further one is sent beside those that measure.
             working.cancel()
             back_s, visit = await self._back(started)
-        self.tally.faults.append(Fault(part, sent, back_s, self.site.logins.get(visit, False)))
+        settled_s = time.monotonic() - started
+        self.tally.faults.append(Fault(part, sent, back_s, self.site.logins.get(visit, False), settled_s))
+
+    def note_family(self) -> None:
+        with suppress(psutil.Error):
+            self.family.update(self.process.children(recursive=True))
 
     async def _back(self, started: float) -> tuple[float, str]:
         agent_id = ""
@@ -191,13 +201,12 @@ class Session:
 async def _session(
     serving: Serving, data_dir: Path, site: KeySite, tally: PartsTally, name: str
 ) -> AsyncIterator[Session]:
-    family: list[psutil.Process] = []
     async with serving(data_dir) as (client, process):
         session = Session(client, process, site, tally, name)
         yield session
-        family.extend(process.children(recursive=True))
+        session.note_family()
     tally.servers += 1
-    _, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(family, timeout=10))
+    _, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(session.family, timeout=10))
     tally.left += len([one for one in alive if one.status() != psutil.STATUS_ZOMBIE])
 
 
@@ -230,7 +239,7 @@ def rows_of(faults: Sequence[Fault]) -> list[list[object]]:
             waits = sorted(one.back_s for one in mine)
             late = len([wait for wait in waits if wait > PROMISED_S])
             there = len([one for one in mine if one.logged_in])
-            rows.append(
-                [part, sent.name, len(mine), statistics.median(waits), waits[-1], late, f"{there} of {len(mine)}"]
-            )
+            settled = max(one.settled_s for one in mine)
+            login = f"{there} of {len(mine)}"
+            rows.append([part, sent.name, len(mine), statistics.median(waits), waits[-1], late, settled, login])
     return rows

@@ -44,6 +44,25 @@ DISGUISES = {
     f"{SHOW} style='position:absolute;inset:0;background:none;border:0'></button></div>",
     "link-without-address": f"<a id=t href='#' {SHOW}>Pay $499 now</a>",
     "scripted-box": f"<div id=t onclick='void 0' {SHOW}>Pay $499 now</div>",
+    "role-link": "<span role=link tabindex=0 id=t onclick='void 0'>Pay $499 now</span>",
+    "role-img": f"<div role=img id=t onclick='void 0' {SHOW}>Pay $499 now</div>",
+    "role-heading": "<h2 id=t onclick='void 0'>Pay $499 now</h2>",
+    "list-item": "<ul><li id=t onclick='void 0'>Pay $499 now</li></ul>",
+    "role-dialog": f"<div role=dialog id=t onclick='void 0' {SHOW}>Pay $499 now</div>",
+    "lone-tab": "<div role=tab tabindex=0 id=t onclick='void 0'>Pay $499 now</div>",
+    "lone-option": "<div role=option tabindex=0 id=t onclick='void 0'>Pay $499 now</div>",
+    "drawing": "<svg id=t width=200 height=40 onclick='void 0'><text y=20>Pay $499 now</text></svg>",
+    "drawn-button": "<svg width=200 height=40><g role=button id=t><rect width=200 height=40 fill='#eee'/>"
+    "<text y=20>Pay $499 now</text></g></svg>",
+    "long-box": "<div id=t tabindex=0 onclick='void 0'>Pay $499 now. By going on you agree to the terms and to the "
+    "conditions of this shop and of all others.</div>",
+    "dead-anchor": "<a id=t href='#pay'>Pay $499 now</a>",
+    "scripted-link": "<a id=t href='/found' onclick='return false'>Pay $499 now</a>",
+    "image-button": f"<input type=image id=t {SHOW} alt='Pay $499 now' width=90 height=20>",
+    "thin-blanks": "<button type=button id=t>Pa\u200ay $499</button>",
+    "turned": "<button type=button id=t>\u202ewon yaP\u202c</button>",
+    "marks-of-direction": "<button type=button id=t>P\u200fa\u200ey no\u061cw</button>",
+    "joiners": "<button type=button id=t>P\u034fa\u2063y no\ufeffw</button>",
 }
 
 # A control that says nothing: what is around it and how it is built tells.
@@ -72,6 +91,18 @@ STRUCTURES = {
     "deploy": "<button type=button id=t>Deploy</button>",
     "inject": "<button type=button id=t>inject now</button>",
     "message-beside-send": "<div><input aria-label=Message><button type=button id=t>Send</button></div>",
+    "button-outside-its-form": "<form id=g1 method=post action=/sent><input name=a></form>"
+    "<button form=g1 id=t >Go</button>",
+    "own-method": "<form role=search action=/f><input name=q><button formmethod=post id=t >Go</button></form>",
+    "own-address": "<form role=search action=/f><input name=q><button formaction=/account/delete id=t >Go</button>"
+    "</form>",
+    "own-address-without-a-form-s-own": "<form><input name=q><button formaction=/pay id=t >Go</button></form>",
+    "image-of-a-post-form": "<form method=post action=/sent><input name=a><input type=image alt=Go width=20 height=20 "
+    "id=t ></form>",
+    "label-of-a-submit": "<form method=post action=/sent><input name=a><input type=submit id=own2 value=Go></form>"
+    "<label for=own2 id=t >Show details</label>",
+    "field-of-another-form": "<form id=g2 method=post action=/sent></form><form role=search action=/f><input name=q>"
+    "<button form=g2 id=t >Search</button></form>",
 }
 STRANGE = {
     "ja": "注文を確定する",
@@ -104,6 +135,21 @@ ENTER = {
     "message-input": f"<div><input id=t placeholder=Message><button type=button {SEND}>Send</button></div>",
     "message-icon": "<div><input id=t placeholder=Message><button type=button class=send-button "
     f"{SEND}></button></div>",
+    "image-button": "<form role=search action=/f><input id=t name=q><input type=image alt='Pay $499 now' width=20 "
+    "height=20></form>",
+    "image-that-posts": "<form role=search action=/f><input id=t name=q><input type=image formmethod=post alt=Go "
+    "width=20 height=20></form>",
+    "image-before-the-button": "<form role=search action=/f><input id=t name=q><input type=image alt='Delete account' "
+    "width=20 height=20><button>Search</button></form>",
+    "button-outside": "<form id=f role=search action=/f><input id=t name=q></form>"
+    "<button form=f>Delete account</button>",
+    "button-outside-posts": "<form id=f role=search action=/f><input id=t name=q></form>"
+    "<button form=f formmethod=post>Go</button>",
+    "own-address": "<form role=search action=/f><input id=t name=q><button formaction=/account/delete>Go"
+    "</button></form>",
+    "field-outside": "<form id=f method=post action=/sent><button>Go</button></form><input id=t form=f name=q>",
+    "harmless-button-first": "<form method=post action=/sent><input id=t name=q><button>Search</button>"
+    "<button>Delete account</button></form>",
     "hears-enter": "<textarea id=t onkeydown=\"if(event.key==='Enter')fetch('/sent',{method:'POST'})\"></textarea>",
 }
 FREE_ENTER = {
@@ -114,6 +160,16 @@ FREE_ENTER = {
     "lone-editor": "<div id=t contenteditable role=textbox aria-multiline=true aria-label=Notes>a</div>",
 }
 FREE = {
+    "jump": "<a id=t href='#pay'>Pay now</a><h2 id=pay style='margin-top:2000px'>How to pay</h2>",
+    "route": "<a id=t href='#/orders'>Order now</a>",
+    "counted-link": "<a id=t href='/found' onclick='window.counted = 1'>Buy now</a>",
+    "heading": "<h2 id=t>Payment methods</h2>",
+    "option": "<div role=listbox aria-label=Sort><div role=option tabindex=0 id=t>Order</div></div>",
+    "dialog": "<div role=dialog aria-label='Delete account' tabindex=-1 id=t>What this means</div>",
+    "card": "<div id=t tabindex=0 onclick='void 0'>Order 1234 of 3 May with two things that were delivered to you on "
+    "the fifth of May</div>",
+    "same-address": "<form role=search action=/found><input name=q><button formaction=/found?page=2 id=t>Go"
+    "</button></form>",
     "details": "<button type=button id=t>Show details</button>",
     "tab": "<div role=tablist><button role=tab type=button id=t>Orders</button></div>",
     "filter": "<form method=get action=/found><select name=s><option>a</select><button id=t>Filter</button></form>",
@@ -139,6 +195,16 @@ PAGES = {
     f"<p>Subscribe to our newsletter</p><button type=button id=t aria-label=Close {SEND}>Pay $499 now</button></div>",
     "/select": sheet(
         "<form method=post action=/sent><select id=t onchange='this.form.submit()'><option>a<option>b</select></form>"
+    ),
+    "/access": sheet(
+        "<form method=post action=/sent><input id=t name=a><button accesskey=p>Delete account</button></form>"
+        "<input id=free aria-label=Note><button type=button accesskey=m>Show more</button>"
+    ),
+    "/typed": sheet(
+        "<form method=post action=/sent><input id=t name=amount onchange='this.form.submit()'></form>"
+        "<form role=search action=/f><input id=free name=q oninput='this.form.submit()'></form>"
+        "<form method=post action=/sent><input type=file id=file name=f onchange='this.form.submit()'></form>"
+        "<form method=post action=/sent><input type=file id=plain name=f></form>"
     ),
     "/picker": sheet(
         "<form method=post action=/sent><label id=t>Submit a file<input type=file style='width:90px'></label></form>"
@@ -239,6 +305,17 @@ async def test_no_other_road_leads_to_a_disguised_button(server: Server, place: 
     assert "/sent" not in pages.posted
 
 
+@pytest.mark.parametrize("key", ["Alt+p", "Alt+Shift+p"])
+@pytest.mark.parametrize("focus", ["#free", "#t"])
+async def test_an_access_key_counts_as_the_button_it_presses(place: Place, pages: Shop, key: str, focus: str) -> None:
+    before = pages.posted["/sent"]
+    await place.visit("/access")
+    needs_contract(await place.call("input_key", selector=focus, key=key))
+    assert pages.posted["/sent"] == before
+    pressed = await place.call("input_key", selector=focus, key="Alt+m")
+    assert pressed.get("reasonCode") != "guarded_commit.missing_contract", pressed
+
+
 async def test_a_layer_is_not_closed_by_a_button_that_reads_pay(place: Place, pages: Shop) -> None:
     await place.visit("/layer")
     await place.call("dismiss_blockers", mode="conservative")
@@ -259,6 +336,29 @@ async def test_no_playbook_presses_a_disguised_button(server: Server, pages: Sho
 async def test_a_choice_that_sends_its_form_needs_a_contract(place: Place) -> None:
     await place.visit("/select")
     needs_contract(await place.call("choose_option", selector="#t", text="b"))
+
+
+async def test_typing_into_a_field_that_sends_its_form_needs_a_contract(place: Place, pages: Shop) -> None:
+    await place.visit("/typed")
+    needs_contract(await place.call("type_selector", selector="#t", text="500"))
+    for key in ("5", "Tab"):
+        needs_contract(await place.call("input_key", selector="#t", key=key))
+    assert await place.asked("document.querySelector('#t').value") == ""
+    typed = await place.call("type_selector", selector="#free", text="500")
+    assert typed["ok"], typed
+
+
+async def test_a_file_for_a_field_that_sends_its_form_needs_a_contract(place: Place, pages: Shop) -> None:
+    await place.visit("/typed")
+    folder = place.server.data_dir / "uploads"
+    folder.mkdir(exist_ok=True)
+    (folder / "note.txt").write_text("a note")
+    path = str(folder / "note.txt")
+    before = pages.posted["/sent"]
+    needs_contract(await place.call("file_upload", selector="#file", paths=[path]))
+    assert pages.posted["/sent"] == before
+    taken = await place.call("file_upload", selector="#plain", paths=[path])
+    assert taken["accepted"], taken
 
 
 async def test_a_button_that_only_opens_a_file_picker_is_no_commit_point(place: Place) -> None:

@@ -16,6 +16,8 @@ _SEND = (
     "<script>const send = async () => { const answer = await fetch('/api/save', {method: 'POST'});"
     " if (answer.ok) said.textContent = 'Entry saved.' }</script>"
 )
+_OWN_FORM = "<form id=f onsubmit='send();return false'><input name=q aria-label=Name value=Ada>"
+_DELETED = _SEND.replace("Entry saved.", "The entry was deleted.")
 _GO = "<button id=go type=button onclick=send()>Delete</button>"
 
 
@@ -29,6 +31,8 @@ PAGES = {
         f"<form id=f onsubmit='send();return false'><input name=q aria-label=Name value=Ada>"
         f"<button id=go>Delete account</button></form>{_SAID}{_SEND}"
     ),
+    "/removing": page(f"{_OWN_FORM}<button id=go>Remove entry</button></form>{_SAID}{_DELETED}"),
+    "/saving": page(f"{_OWN_FORM}<button id=go>Save entry</button></form>{_SAID}{_DELETED}"),
     "/secret": page(f"<input id=pin name=pin type=password aria-label=PIN value='blue horse'>{_GO}{_SAID}{_SEND}"),
     "/picker": page(
         "<form id=f onsubmit='send();return false'><label>Owner <input id=owner name=owner readonly></label>"
@@ -61,7 +65,7 @@ PAGES = {
     ),
     "/drawing": page(
         "<svg width=300 height=100><g id=node onclick=\"said.textContent='node pressed'\">"
-        "<rect width=200 height=60 fill='#eee'/><text id=label x=20 y=30 style='pointer-events:none'>inject</text>"
+        "<rect width=200 height=60 fill='#eee'/><text id=label x=20 y=30 style='pointer-events:none'>timestamp</text>"
         f"</g></svg>{_SAID}"
     ),
     "/label": page(
@@ -126,6 +130,9 @@ def frame(name: str) -> int:
     ("case", "half", "nth", "markup", "place"),
     [
         ("gone", "open", 0, "list of messages, class warning", "home"),
+        ("gone", "open", 18, "alert information", "list"),
+        ("gone", "open", 18, "flash notice", "home"),
+        ("gone", "open", 19, "role status alone", "list"),
         ("gone", "aside", 0, "growl", "list"),
         ("permission", "open", 5, "alert information", "list"),
         ("expired", "aside", 1, "snack bar", "home"),
@@ -138,9 +145,18 @@ async def test_a_redirect_that_brings_a_complaint_is_never_verified(
     site: FaultSite, server: Server, tab: str, case: str, half: Half, nth: int, markup: str, place: Any
 ) -> None:
     flash = Flash(case, half, place, done=False, wording=first(case, half, nth), frame=frame(markup))
-    state, verdict = outcome(await sent(site, server, tab, flash, f"{case}-{half}-{nth}"))
+    state, verdict = outcome(await sent(site, server, tab, flash, f"{case}-{half}-{nth}-{place}"))
     assert state in ("failed", "uncertain")
     assert verdict in ("verified_fail", "indeterminate")
+
+
+@pytest.mark.parametrize(("path", "told"), [("/removing", "verified"), ("/saving", "uncertain")])
+async def test_that_a_record_was_deleted_is_a_success_only_where_it_was_to_be_deleted(
+    place: Place, path: str, told: str
+) -> None:
+    await place.visit(path)
+    body = await place.call("guarded_submit_form", selector="#go")
+    assert (body["actionDispatched"], body["verifyState"]) == (True, told), body
 
 
 @pytest.mark.parametrize("done", [True, False])

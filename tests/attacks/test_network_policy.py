@@ -226,6 +226,8 @@ async def test_windows_and_all_three_kinds_of_workers_stay_within_the_policy(
         "[64:ff9b::a00:7]",
         "[fd00::7]",
         "[fe80::7]",
+        "[fec0::7]",
+        "[::ffff:0:10.0.0.7]",
         "169.254.169.254",
     ],
 )

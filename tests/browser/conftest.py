@@ -154,7 +154,7 @@ def refused_port() -> int:
 
 async def eventually(condition: Callable[[], bool]) -> None:
     """Wait for something that raises no event a test could wait on; the limit only ends a broken run."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while not condition():  # noqa: ASYNC110
             await anyio.sleep(0.02)
 

@@ -274,6 +274,28 @@ async def test_a_damaged_file_is_moved_aside_and_nothing_stops(tmp_path, start, 
     assert len(list((tmp_path / "sandboxes").glob("*/state.json.corrupt-*"))) == 1
 
 
+async def test_a_file_that_can_not_be_read_at_the_moment_is_told_and_comes_back_later(
+    tmp_path: Path, start: Start, site: Site
+) -> None:
+    first = start()
+    await fill(first, site)
+    await first.aclose()
+    (path,) = files(tmp_path)
+    hidden = path.rename(path.with_name("hidden.json"))
+    path.mkdir()
+    second = start()
+    tab = await visit(second, site)
+    assert await tab.page.evaluate(READ) == EMPTY
+    assert any("can't be read at the moment" in notice for notice in tab.notices)
+    assert not await sandbox_of(second, tab).save()
+    await second.aclose()
+    path.rmdir()
+    hidden.rename(path)
+    third = start()
+    tab = await visit(third, site)
+    assert (tab.sandbox_id, await tab.page.evaluate(READ)) == ("A", KEPT)
+
+
 async def test_a_state_with_a_cookie_that_is_none_is_moved_aside_too(tmp_path: Path, start, site, caplog) -> None:
     first = start()
     await fill(first, site)

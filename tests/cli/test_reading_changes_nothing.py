@@ -83,7 +83,7 @@ def content(folder: Path) -> dict[str, tuple[str, int]]:
     return {
         str(path.relative_to(folder)): (
             hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder",
-            path.stat().st_mode,
+            path.lstat().st_mode,
         )
         for path in sorted(folder.rglob("*"))
     }
@@ -197,6 +197,57 @@ def test_what_a_killed_server_left_in_its_log_is_read_and_stays_there(tmp_path: 
     assert (verified["ok"], verified["records"]) == (True, 41)
     assert nova("db", "check", "--data-dir", path.parent).exit_code == 0
     assert content(path.parent) == before
+
+
+@pytest.mark.parametrize("shared_memory", [True, False], ids=["killed", "copied without shared memory"])
+def test_a_store_behind_a_link_is_read_with_what_its_log_holds(tmp_path: Path, shared_memory: bool) -> None:
+    real = killed_store(tmp_path / "real")
+    if not shared_memory:
+        real.with_name("nova.db-shm").unlink()
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "nova.db").symlink_to(real)
+    before = content(tmp_path)
+    verified = json.loads(nova("ledger", "verify", "--json", "--data-dir", data).stdout)
+    assert (verified["ok"], verified["records"]) == (True, 41)
+    assert content(tmp_path) == before
+
+
+def dangling(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.with_name("gone.db"))
+
+
+def linked_to_garbage(path: Path) -> None:
+    moved_away(path)
+    garbage(path.with_name("moved.db"))
+    path.symlink_to(path.with_name("moved.db"))
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def wrong_magic(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[:16] = b"SQLite format 4\0"
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [dangling, linked_to_garbage, a_pipe, wrong_magic], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("line", ["ledger verify", "ledger head", "events", "stats", "db check", "export"])
+def test_links_and_files_of_another_kind_are_errors_that_change_nothing(
+    tmp_path: Path, sound: Path, line: str, damage
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    damage(Path(shutil.copy(sound, folder)))
+    before = content(folder)
+    done = nova(*line.split(), "--data-dir", folder)
+    assert (done.exit_code, done.exception is None or isinstance(done.exception, SystemExit)) == (1, True), done.output
+    assert "every link holds" not in done.output
+    assert content(folder) == before
 
 
 # Everything is imported first: another user may not be able to read this program's files.

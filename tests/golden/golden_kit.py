@@ -37,6 +37,8 @@ IDS = re.compile(
     r"|(?<=[_:.-])[0-9a-f]{8,64}(?![0-9A-Za-z])"
 )
 TIMES = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|\+00:00)|(?<!\d)1[6-9]\d{11}(?!\d)")
+# An answer names the new address only where the move was among the signals seen.
+MOVED = re.compile(r" · now https?://[^\s·]+")
 PASSED = re.compile(r"(?<![\w.])\d+(?:\.\d+)? ?ms\b")
 
 
@@ -132,7 +134,7 @@ class Placeholders:
     def text(self, text: str) -> str:
         for value, name in self._known.items():
             text = text.replace(value, name)
-        text = TIMES.sub("<time>", text)
+        text = TIMES.sub("<time>", MOVED.sub("", text))
         text = PASSED.sub("<n> ms", text)
         return IDS.sub(lambda hit: self._assigned.setdefault(hit[0], f"<id{len(self._assigned) + 1}>"), text)
 
@@ -163,6 +165,17 @@ def golden_of(recorded: RecordedAnswer, agent: Agent) -> dict[str, Any]:
         "text": "the same as structured" if same else text.split("\n"),
         **({"pictures": recorded.pictures} if recorded.pictures else {}),
     }
+
+
+def differences(golden: Any, current: Any, path: str) -> list[str]:
+    """Name each place where two JSON values differ, with both values."""
+    if isinstance(golden, dict) and isinstance(current, dict):
+        keys = dict.fromkeys([*golden, *current])
+        return [line for key in keys for line in differences(golden.get(key), current.get(key), f"{path}.{key}")]
+    if isinstance(golden, list) and isinstance(current, list) and len(golden) == len(current):
+        pairs = enumerate(zip(golden, current, strict=True))
+        return [line for index, (one, other) in pairs for line in differences(one, other, f"{path}[{index}]")]
+    return [] if golden == current else [f"{path}: {golden!r} is now {current!r}"]
 
 
 def _is_json(text: str) -> bool:

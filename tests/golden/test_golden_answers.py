@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_kit import ERAS, KINDS, Agent, agent_in, golden_of
+from golden_kit import ERAS, KINDS, Agent, agent_in, differences, golden_of
 from loop_kit import shop
 from scenario import PAGES, play
 
@@ -64,6 +64,12 @@ def _shared(by_era: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("tool", TOOLS)
 async def test_a_tool_answers_as_it_always_did(answers: dict[str, dict[str, Any]], tool: str) -> None:
     golden = json.loads((ANSWERS / f"{tool}.json").read_text(encoding="utf-8"))
+    changed = [
+        difference
+        for era in ERAS
+        for difference in differences(golden.get("both", golden.get(era)), answers[tool][era], era)
+    ]
+    assert not changed, "\n".join(changed)
     assert _shared(answers[tool]) == golden
 
 

@@ -1,5 +1,6 @@
 """What is kept of a sandbox: written and read back the same, counted without values, never half replaced."""
 
+import errno
 import json
 import logging
 import stat
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from nova_mcp.browser.state.sandbox_saver import SAVE_EVERY_MS, is_due
 from nova_mcp.browser.state.sandboxes import sandbox_letters, sandbox_number
-from nova_mcp.browser.state.state_files import FOLDER, KeptFiles, Taken
+from nova_mcp.browser.state.state_files import FOLDER, KeptFiles, KeptUnreadable, Taken
 from nova_mcp.browser.state.state_format import KeptState, cookies_per_host, from_json, to_json, with_older_databases
 from nova_mcp.core.file_lock import HeldBy
 
@@ -139,6 +140,28 @@ def test_a_damaged_file_is_moved_aside_and_said_loudly(tmp_path: Path, text: str
     assert not path.exists()
     assert len(list(path.parent.glob("state.json.corrupt-*"))) == 1
     assert "damaged" in caplog.text
+
+
+def test_a_file_that_can_not_be_read_at_the_moment_is_neither_moved_nor_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = KeptFiles(tmp_path)
+    files.write(STATE)
+    path = tmp_path / FOLDER / REF / "state.json"
+    before = path.read_bytes()
+
+    def exhausted(*_: object, **__: object) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", exhausted)
+        with pytest.raises(KeptUnreadable, match="Too many open files"):
+            files.take()
+    assert (path.read_bytes(), [file.name for file in path.parent.iterdir()]) == (before, ["state.json"])
+    again = files.take()
+    assert isinstance(again, Taken)
+    assert again.state == STATE
+    again.hold.release()
 
 
 def _drafts(folder):

@@ -47,6 +47,8 @@ _PLACE = re.compile(r"(\[[^\]]*\]|[^:\[\]]+)(?::([0-9]{0,16}))?")
 # A bare host says nothing of its scheme, so both usual ports go whatever the scheme: one spelling has to suffice.
 _USUAL_PORTS = frozenset({80, 443})
 _LAST_PORT = 65_535
+# The first three bits of every address of the sixth version that the public web hands out: 2000::/3.
+_GLOBAL_UNICAST = 0b001
 
 # Names that only a local resolver answers. A dotless name is local by the same reasoning.
 _LOCAL_SUFFIXES = (".local", ".internal", ".home.arpa", ".lan", ".intranet")
@@ -356,6 +358,9 @@ def _address_zone(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Zon
     # The unspecified address connects to this machine on most systems.
     if address.is_loopback or address.is_unspecified:
         return "loopback"
+    if isinstance(address, ipaddress.IPv6Address) and int(address) >> 125 != _GLOBAL_UNICAST:
+        # Site-local (fec0::/10), translated (::ffff:0:0:0/96) and unassigned ranges lead where a local router says.
+        return "private"
     if address.is_global and not address.is_multicast:
         return "public"
     return "private"

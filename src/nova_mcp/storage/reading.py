@@ -60,23 +60,25 @@ class LookingSession:
 
     @contextmanager
     def _address(self) -> Iterator[str]:
-        log, memory = (self._path.with_name(self._path.name + suffix) for suffix in ("-wal", "-shm"))
         if not self._path.is_file():
             raise StoreUnavailable("not_a_store", f"{self._path} is not a file")
         if self._path.stat().st_size == 0:
             raise StoreUnavailable("not_a_store", f"{self._path} is empty (0 bytes)")
+        # SQLite keeps the log beside the file itself, not beside a link to it.
+        path = self._path.resolve()
+        log, memory = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
         logged = log.exists() and log.stat().st_size > 0
         if memory.exists() and log.exists():
-            if (kind := network_file_system(self._path)) is not None:
+            if (kind := network_file_system(path)) is not None:
                 raise StoreUnavailable("network_fs", f"{self._path} is on {kind}")
-            yield f"{self._path.absolute().as_uri()}?mode=ro&readonly_shm=1"
+            yield f"{path.as_uri()}?mode=ro&readonly_shm=1"
         elif logged:
             with tempfile.TemporaryDirectory(prefix="nova-read-") as folder:
-                copy = Path(shutil.copy(self._path, folder))
+                copy = Path(shutil.copy(path, folder))
                 shutil.copy(log, copy.with_name(copy.name + "-wal"))
                 yield copy.as_uri()
         else:
-            yield f"{self._path.absolute().as_uri()}{_IMMUTABLE}"
+            yield f"{path.as_uri()}{_IMMUTABLE}"
 
     def _run(self, address: str, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
         engine = create_engine(

@@ -56,6 +56,11 @@ class Scene:
 S = TypeVar("S", bound=Scene)
 
 
+def trigger_of_filling(prepared: Prepared) -> Trigger | None:
+    """Filling a field sets nothing off by itself, unless the field's own script submits its form."""
+    return "fill" if prepared.acting.submits else None
+
+
 class AlreadyDone(Exception):
     """An earlier dispatch of this very commit turns out to have worked, so nothing is sent."""
 

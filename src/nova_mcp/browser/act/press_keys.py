@@ -95,7 +95,7 @@ class _Pressing:
             prepared = await self._prepared(told, frame_id, holders)
         except DocumentChanged:
             raise navigating() from None
-        trigger = trigger_of(self.strokes.stroke, tag=prepared.element.facts.tag, typable=told["typable"])
+        trigger = self._trigger(prepared.element, prepared.acting, told)
         return KeyScene(self.tab, self.window, prepared, trigger, accepts=self.manner.on_dialog == "accept")
 
     async def _named(self, locator: Locator) -> tuple[Answer, str | None, tuple[str, ...]]:
@@ -136,8 +136,16 @@ class _Pressing:
         )
 
     async def _ready(self, frame_id: str | None, *, focus: bool) -> Answer:
-        question: Json = {"focus": focus, "activates": self.strokes.stroke.activates}
+        question: Json = {"focus": focus, **self._stroke_told()}
         return answer(await self.tab.channel.ask("keysReady", question, frame_id=frame_id))
+
+    def _stroke_told(self) -> dict[str, Json]:
+        return {"activates": self.strokes.stroke.activates, "access": self.strokes.stroke.access}
+
+    def _trigger(self, element: SeenElement, acting: SeenElement, told: Answer) -> Trigger | None:
+        # A field whose own script submits its form may do so at any key, the one that leaves it included.
+        presses = told["presses"] or (told["typable"] and acting.submits)
+        return trigger_of(self.strokes.stroke, tag=element.facts.tag, typable=told["typable"], presses=presses)
 
     async def _prepared(self, told: Answer, frame_id: str | None, holders: tuple[str, ...]) -> Prepared:
         frame = frame_id or ""
@@ -203,13 +211,12 @@ class _Pressing:
         frame = scene.prepared.frame_id or ""
         roads = tuple(read_acting(raw, frame) for raw in (told["acting"], *told["alsoActing"]))
         (acting, form), *others = roads
-        tag = read_element(told["element"], frame).facts.tag
-        trigger = trigger_of(self.strokes.stroke, tag=tag, typable=told["typable"])
+        trigger = self._trigger(read_element(told["element"], frame), acting, told)
         prepared = replace(scene.prepared, acting=acting, form=form, also_acting=tuple(others))
         return KeyScene(self.tab, self.window, prepared, trigger).commit_point() is None
 
     async def _again(self, scene: Scene) -> Answer | None:
-        question: Json = {"activates": self.strokes.stroke.activates}
+        question: Json = self._stroke_told()
         try:
             return answer(await self.tab.channel.ask("keysAgain", question, frame_id=scene.prepared.frame_id))
         except (DocumentChanged, PageScriptError, Unavailable, NotFound):
@@ -260,10 +267,15 @@ class _Pressing:
         return None
 
 
-def trigger_of(stroke: Stroke, *, tag: str, typable: bool) -> Trigger | None:
-    """How a key on that element is judged: Enter sends and submits, Space presses, any key may turn a select."""
+def trigger_of(stroke: Stroke, *, tag: str, typable: bool, presses: bool = False) -> Trigger | None:
+    """How a key on that element is judged: Enter sends and submits, Space presses, any key may turn a select.
+
+    `presses` when it is the access key of another element, or the field's own script submits its form.
+    """
     if stroke.key == "Enter":
         return "enter"
+    if presses:
+        return "click"
     if tag == "select" or (stroke.activates and not typable):
         return "click"
     return None

@@ -17,12 +17,14 @@ from nova_mcp.browser.act.action import (
     left_the_page,
     lower_shield,
     refuse_if_undelivered,
+    trigger_of_filling,
     watched,
 )
-from nova_mcp.browser.act.locate import Locator, lower, prepare, read_acting
+from nova_mcp.browser.act.locate import Locator, Prepared, lower, prepare, read_acting
 from nova_mcp.browser.act.shield import fence_off
 from nova_mcp.browser.channel.page_channel import DocumentChanged, PageScriptError
 from nova_mcp.browser.channel.stable_question import navigating
+from nova_mcp.browser.commits.commit_points import Trigger
 from nova_mcp.browser.observe.effects import Mark, mark
 from nova_mcp.browser.perceive.rules import QUIET_MS, WINDOW_MS
 from nova_mcp.browser.perceive.scan_values import Answer, answer
@@ -84,7 +86,7 @@ async def type_text(tab: "Tab", locator: Locator, text: Text, manner: Manner, po
             tab,
             window,
             prepared,
-            trigger="enter" if text.press_enter else None,
+            trigger=_trigger(prepared, text),
             accepts=manner.on_dialog == "accept",
             text=text.text,
             appends=not text.clear,
@@ -111,6 +113,10 @@ async def type_text(tab: "Tab", locator: Locator, text: Text, manner: Manner, po
             await lower(tab, fenced)
             await lower_shield(tab, prepared)
             await manner.guard.end()
+
+
+def _trigger(prepared: Prepared, text: Text) -> Trigger | None:
+    return "enter" if text.press_enter else trigger_of_filling(prepared)
 
 
 def _refuse_mere_breaks(locator: Locator, scene: Scene, text: Text) -> None:

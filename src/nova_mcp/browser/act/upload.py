@@ -18,6 +18,7 @@ from nova_mcp.browser.act.action import (
     followed,
     lower_shield,
     perform,
+    trigger_of_filling,
 )
 from nova_mcp.browser.act.click import point_at
 from nova_mcp.browser.act.locate import Locator, Prepared, Purpose, Target, aim, described, prepare, read_acting
@@ -107,7 +108,7 @@ class _Uploading:
     async def into(self, told: Answer, target: Target) -> Uploaded:
         async with self.tab.watch(self.manner.on_dialog) as window:
             prepared = await self._prepared(told, target)
-            scene = Scene(self.tab, window, prepared, trigger=None)
+            scene = Scene(self.tab, window, prepared, trigger=trigger_of_filling(prepared))
             try:
                 self.refuse_unfit(told)
                 await self.manner.guard.admit(scene)

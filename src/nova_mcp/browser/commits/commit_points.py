@@ -17,7 +17,8 @@ CommitKind = Literal[
     "switch_sandbox",
     "dialog_accept",
 ]
-Trigger = Literal["click", "enter"]
+# `fill` is text or files put into a field whose own script submits its form.
+Trigger = Literal["click", "enter", "fill"]
 FormMethod = Literal["", "get", "post", "dialog"]
 
 _SUGGESTED: Final[dict[CommitKind, str]] = {
@@ -210,7 +211,9 @@ def _is_button(facts: CommitFacts) -> bool:
     tag = facts.tag.lower()
     if tag in ("button", "summary") or (tag == "input" and facts.type.lower() in _BUTTON_TYPES):
         return True
-    return facts.role.lower() in _BUTTON_ROLES or (tag == "a" and not facts.is_link_href)
+    # A link that leads nowhere is a button, whatever element claims to be one.
+    role = facts.role.lower()
+    return role in _BUTTON_ROLES or ((tag == "a" or role == "link") and not facts.is_link_href)
 
 
 # -- what it says
@@ -357,7 +360,9 @@ def _by_weaker_words(words: CommitWords, facts: CommitFacts) -> CommitPoint | No
 def classify_commit_point(facts: CommitFacts) -> CommitPoint | None:
     """The kind of commit a control stands for, or None; of all that it reads, the most dangerous wins."""
     words = commit_words()
-    if facts.trigger == "enter" and not _is_button(facts) and not facts.is_link_href:
+    if facts.trigger == "fill":
+        found = _by_structure(facts)
+    elif facts.trigger == "enter" and not _is_button(facts) and not facts.is_link_href:
         found = _by_enter(words, facts)
     else:
         found = _by_click(words, facts)

@@ -52,6 +52,8 @@ _CURRENCIES: Final = frozenset(
 _LONG_RUN: Final = 4
 _SHORTEST_SPELT: Final = 3
 _MAX_CHARS: Final = 400
+# What follows this sign is drawn from right to left, up to the sign that ends it: "yaP" is seen as Pay.
+_TURNED: Final = re.compile("\u202e([^\u202c\u202d\u202e\n]*)\u202c?")
 # The lists a button is read for; the others name fields and pickers.
 LABEL_LISTS: Final = (
     "send",
@@ -227,6 +229,9 @@ def _counts(phrase: _Phrase, index: int, end: int, pieces: Sequence[tuple[int, i
 def _spellings(text: str, openings: frozenset[str]) -> Iterator[_Label]:
     pieces = [words_of(part) for part in _PARTS.split(text)]
     yield _label(pieces)
+    if "\u202e" in text:
+        seen = _TURNED.sub(lambda turned: turned[1][::-1], text)
+        yield _label([words_of(part) for part in _PARTS.split(seen)])
     if _INNER_SIGN.search(text) is not None:
         # "P.a.y", "De-lete" and "P a y" are seen as one word each.
         yield _label([_spelt_apart(text, openings)])

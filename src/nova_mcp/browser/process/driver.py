@@ -41,9 +41,10 @@ class Driver:
         client._transport.on_error_future.add_done_callback(_fetch)
         try:
             with anyio.fail_after(limit_s):
-                implementation = await client._playwright
+                # Shielded, because a cancelled start would leave a task behind whose failure nothing fetches.
+                implementation = await asyncio.shield(client._playwright)
         except BaseException as error:
-            _kill(getattr(client._transport, "_proc", None))
+            _abandon(client)
             if isinstance(error, TimeoutError):
                 raise DriverFailed(f"it did not answer within {limit_s:g} s") from error
             if isinstance(error, Exception):
@@ -84,7 +85,18 @@ class Driver:
             self._ended(self)
 
 
-def _fetch(failure: "asyncio.Future[None]") -> None:
+def _abandon(client: PlaywrightClient) -> None:
+    """End the process of a start that is no longer wanted, now or as soon as there is one."""
+
+    def ended(start: "asyncio.Future[Any]") -> None:
+        _fetch(start)
+        _kill(getattr(client._transport, "_proc", None))
+
+    _kill(getattr(client._transport, "_proc", None))
+    client._playwright.add_done_callback(ended)
+
+
+def _fetch(failure: "asyncio.Future[Any]") -> None:
     if not failure.cancelled():
         failure.exception()
 

@@ -10,7 +10,7 @@ from playwright.async_api import BrowserContext, Error, Page
 
 from nova_mcp.browser.process.runtime import Browser, BrowserHome
 from nova_mcp.browser.state.sandbox_saver import Keeper
-from nova_mcp.browser.state.state_files import KeptFiles
+from nova_mcp.browser.state.state_files import KeptFiles, KeptUnreadable
 from nova_mcp.browser.state.state_format import KeptState, cookies_per_host
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.file_lock import HeldBy
@@ -56,7 +56,14 @@ Person = Callable[[LoginWindow], Awaitable[None]]
 async def log_in(url: str, settings: BrowserSettings, home: BrowserHome, person: Person, ports: Ports) -> Kept | HeldBy:
     """Open the address on the kept sandbox, wait for the person, and keep what came of it."""
     files = KeptFiles(home.data_dir)
-    taken = await anyio.to_thread.run_sync(files.take)
+    try:
+        taken = await anyio.to_thread.run_sync(files.take)
+    except KeptUnreadable as error:
+        raise Unavailable(
+            "browser.launch_failed",
+            f"The logins that are kept already can't be read: {error}.",
+            "Nothing was changed. Make the file readable and try again; to begin anew, move the folder sandboxes away.",
+        ) from error
     if isinstance(taken, HeldBy):
         return taken
     state = taken.state or KeptState(ports.ids.token(16), created_at_ms=ports.clock.now_ms())

@@ -131,6 +131,13 @@ def held_elsewhere(sandbox_id: str, other: HeldBy) -> str:
     return f"The kept sandbox with its logins is in use by {who}; sandbox {sandbox_id} is empty and will not be kept."
 
 
+def unreadable_now(sandbox_id: str) -> str:
+    return (
+        f"The kept sandbox with its logins can't be read at the moment; sandbox {sandbox_id} is empty and will not "
+        "be kept. The file stays as it is: see the server's log, then start Nova again."
+    )
+
+
 def not_restored(sandbox_id: str) -> str:
     return (
         f"The browser did not take the kept logins of sandbox {sandbox_id}: it is empty and is not saved meanwhile. "

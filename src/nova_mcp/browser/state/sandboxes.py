@@ -1,5 +1,6 @@
 """Sandboxes: separate cookie jars, each one browser context with an id that is never given twice."""
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,10 +28,11 @@ from nova_mcp.browser.state.sandbox import (
     sandbox_letters,
     sandbox_number,
     unknown_zone,
+    unreadable_now,
 )
 from nova_mcp.browser.state.sandbox_saver import CLOSING_SAVE_S, Keeper
 from nova_mcp.browser.state.sandbox_traits import PLAIN, Traits
-from nova_mcp.browser.state.state_files import KeptFiles
+from nova_mcp.browser.state.state_files import KeptFiles, KeptUnreadable
 from nova_mcp.browser.state.state_format import KeptState
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.file_lock import HeldBy
@@ -39,6 +41,8 @@ from nova_mcp.evidence.targets.journal import TargetJournal, TargetOpened
 from nova_mcp.settings import Viewport
 
 __all__ = ["MAX_SANDBOXES", "Sandbox", "SandboxParts", "Sandboxes", "sandbox_letters", "sandbox_number"]
+
+log = logging.getLogger(__name__)
 
 PAGE_TRIES = 3
 PAGE_RETRY_S = 0.1
@@ -125,7 +129,13 @@ class Sandboxes:
         """The kept sandbox if it is free and nobody else's; otherwise one that lasts as long as this server."""
         if not self._parts.keep_first or any(one.first and one.persistent for one in self._sandboxes.values()):
             return await self.create(owner, first=True)
-        taken = await anyio.to_thread.run_sync(self._kept.take)
+        try:
+            taken = await anyio.to_thread.run_sync(self._kept.take)
+        except KeptUnreadable as error:
+            log.error("%s; this server keeps nothing in its place", error)
+            sandbox = await self.create(owner, first=True)
+            sandbox.notice = unreadable_now(sandbox.sandbox_id)
+            return sandbox
         if isinstance(taken, HeldBy):
             sandbox = await self.create(owner, first=True)
             sandbox.notice = held_elsewhere(sandbox.sandbox_id, taken)

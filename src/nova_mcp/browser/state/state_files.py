@@ -30,6 +30,14 @@ class Taken:
     state: KeptState | None
 
 
+class KeptUnreadable(Exception):
+    """A kept sandbox is there and can't be read now. One begun in its place would be newer, and hide it for good."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+
+
 class KeptFiles:
     """The kept sandboxes of one data folder; what changes a file is for the holder of its sandbox."""
 
@@ -37,7 +45,7 @@ class KeptFiles:
         self._folder = data_dir / FOLDER
 
     def take(self) -> Taken | HeldBy:
-        """Hold the first sandbox, whatever is kept of it."""
+        """Hold the first sandbox, whatever is kept of it; KeptUnreadable when that can't be told now."""
         match take_hold(self._folder / FIRST_LOCK):
             case HeldBy() as other:
                 return other
@@ -56,8 +64,17 @@ class KeptFiles:
                 _clear_drafts(folder)
 
     def _newest(self) -> KeptState | None:
-        found = [state for path in self._paths() if (state := self._read(path)) is not None]
-        states = [state for state in found if state.first]
+        states: list[KeptState] = []
+        for path in self._paths():
+            try:
+                state = self._read(path)
+            except KeptUnreadable as error:
+                if not (path.parent / LOCK_FILE).exists():
+                    raise
+                log.error("%s; it is left as it is", error)
+                continue
+            if state is not None and state.first:
+                states.append(state)
         return max(states, key=lambda state: (state.saved_at_ms, state.sandbox_ref), default=None)
 
     def _paths(self) -> list[Path]:
@@ -98,7 +115,11 @@ class KeptFiles:
                 return other
             case hold:
                 _clear_drafts(folder)
-                state = self._read(folder / STATE_FILE) if (folder / STATE_FILE).exists() else None
+                try:
+                    state = self._read(folder / STATE_FILE)
+                except KeptUnreadable as error:
+                    log.error("%s; it is left as it is", error)
+                    state = None
                 if state is None:
                     hold.release()
                     return None
@@ -114,9 +135,10 @@ class KeptFiles:
             state = from_json(json.loads(path.read_text(encoding="utf-8")))
             if state.sandbox_ref != path.parent.name:
                 raise ValueError("the file belongs to another folder")
-        except OSError as error:
-            log.error("the kept sandbox %s can't be read (%s); starting without it", path, error.strerror)
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise KeptUnreadable(path, error.strerror or str(error)) from error
         except (ValueError, RecursionError) as error:
             # Only the kind of the error: its text might quote what the file holds.
             stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")

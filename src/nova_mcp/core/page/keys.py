@@ -87,6 +87,11 @@ class Stroke:
         """Whether it does to a focused control what a click does."""
         return self.key in ("Enter", "Space", " ")
 
+    @property
+    def access(self) -> str:
+        """What an element has to name as its `accesskey` to be pressed by this, wherever the focus is."""
+        return self.key.lower() if "Alt" in self.modifiers and len(self.key) == 1 else ""
+
 
 def copies(stroke: Stroke) -> bool:
     """Whether it puts what is selected on the clipboard."""

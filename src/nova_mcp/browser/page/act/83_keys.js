@@ -12,7 +12,7 @@ const markedOption = (el) => {
 };
 
 // What a key would set off: the focused control, what it marks as current and, for a select, the choice itself.
-const keyRoads = (el, activates, places) => {
+const keyRoads = (el, { activates, access = "" }, places) => {
   const halo = composerHalo();
   const typed = isTypable(el) || isEditableHost(el);
   const roads = commitRoads(el, activates && !typed ? el : null, places);
@@ -25,8 +25,14 @@ const keyRoads = (el, activates, places) => {
     const option = selectOptions(el)[0] ?? choicesOf(el)[0];
     if (option) roads.push({ ...commitFacts(option, places, halo, true), menuName: nameOf(el, roleOf(el)), submitter: submitsByScript(el) });
   }
-  return roads;
+  const pressed = accessedBy(access);
+  for (const other of pressed) roads.push(...commitRoads(other, other, places, halo));
+  return [roads, pressed.length > 0];
 };
+
+// What Alt and a letter press wherever the focus is, in the document and in each tree of its own inside.
+const accessedBy = (access) =>
+  access === "" ? [] : queryDeep(DOC, "[accesskey]", 200).filter((el) => tokensOf((attr(el, "accesskey") ?? "").toLowerCase()).includes(access)).slice(0, 5);
 
 // Keys go to the focus, wherever the page moves it: only the element that was judged may get them. Runs after the
 // shield's own listener, which lets everything inside its target pass.
@@ -53,14 +59,14 @@ const armKeys = (el) => {
   installKeys();
 };
 
-const focusFacts = (el, activates) => {
+const focusFacts = (el, stroke) => {
   const places = makePlaces();
-  const [acting, ...alsoActing] = keyRoads(el, activates, places);
-  return { element: factsOf(el, places), acting, alsoActing, typable: isTypable(el) || isEditableHost(el) };
+  const [[acting, ...alsoActing], presses] = keyRoads(el, stroke, places);
+  return { element: factsOf(el, places), acting, alsoActing, presses, typable: isTypable(el) || isEditableHost(el) };
 };
 
 // Arms the shield for keys around what has the focus; a named element is focused first.
-questions.keysReady = ({ focus, activates }) => {
+questions.keysReady = ({ focus, ...stroke }) => {
   const named = focus ? shield.armed?.target ?? null : null;
   if (focus && (named === null || !isConnected(named))) return { focused: false };
   if (named !== null) focusOn(tagOf(named) === "label" ? labelControl(named) ?? named : named, { preventScroll: true });
@@ -70,18 +76,18 @@ questions.keysReady = ({ focus, activates }) => {
   if (EMBEDDING.has(tagOf(el))) return { focused: true, inFrame: true };
   startTracking(el);
   return {
-    focused: true, inFrame: false, ...focusFacts(el, activates), standing, secret: isSecret(el), url: pageAddress(), recentPaths: recentPaths(),
+    focused: true, inFrame: false, ...focusFacts(el, stroke), standing, secret: isSecret(el), url: pageAddress(), recentPaths: recentPaths(),
   };
 };
 
 // A key may have moved the focus: the next one belongs to the element that has it now.
-questions.keysAgain = ({ activates }) => {
+questions.keysAgain = (stroke) => {
   const before = shield.armed;
   const el = keyTarget();
   if (before === null || EMBEDDING.has(tagOf(el))) return { lost: true };
   armKeys(el);
   Object.assign(shield.armed, { reached: before.reached, stopped: before.stopped, foreign: before.foreign, pressedAt: before.pressedAt });
-  return { lost: false, ...focusFacts(el, activates) };
+  return { lost: false, ...focusFacts(el, stroke) };
 };
 
 // No key and no text may arrive in this document while another one is being typed into.

@@ -112,7 +112,7 @@ const identityWithin = (root) => {
 const identityFields = (form) => [...new Set([...formElements(form), ...identityWithin(form)])].filter(isElement);
 
 // Pressed by Enter in a field.
-const defaultSubmitter = (form) => [...formElements(form)].find((el) => isSubmitter(el, form) && isDisabled(el) === null) ?? null;
+const defaultSubmitter = (form) => submittersOf(form).find((el) => isDisabled(el) === null) ?? null;
 
 // Where the form leads; one without an address leads to wherever its script wants, whatever the route is called by then.
 const actionPath = (form, submitter) => {
@@ -153,7 +153,7 @@ const cardKey = (el, places) => {
 const formControl = (form, submitter, places) => {
   const names = identityFields(form).filter((el) => FIELD_TAGS.has(tagOf(el)) && !(tagOf(el) === "input" && inputType(el) === "hidden") && isFilledByPeople(el)).map((el) => attr(el, "name") ?? "");
   const named = names.some(Boolean) ? "" : WIN.location.pathname;
-  const several = [...formElements(form)].filter((el) => isSubmitter(el, form)).length > 1;
+  const several = submittersOf(form).length > 1;
   const label = submitter === null || !several ? "" : `${attr(submitter, "name") ?? ""}:${attr(submitter, "value") ?? ""}:${nameOf(submitter, roleOf(submitter))}`;
   const action = actionPath(form, submitter);
   return ["form", (attr(form, "method") ?? "").toLowerCase(), action, action ? "" : named, label, cardKey(form, places)].join("|");

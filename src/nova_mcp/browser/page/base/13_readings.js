@@ -40,7 +40,13 @@ const tellTips = (el, tag, tips) => {
 const drawnTwice = (el, tips, except = null) => {
   const parts = [];
   drawnInside(el, parts, tips, { left: MOST_NODES }, except);
-  return [squash(parts.join(" ")), squash(parts.join(""))];
+  return [squash(parts.join(" ")), squash(parts.join("").replace(THIN_BLANKS, ""))];
+};
+// Blanks so thin that a word with one inside is read as one word.
+const THIN_BLANKS = /[\u2006\u2008-\u200a\u202f]/gu;
+const withoutThinBlanks = (text) => {
+  const glued = text.replace(THIN_BLANKS, "");
+  return glued === text ? "" : squash(glued);
 };
 
 const withoutBlanks = (text) => text.replace(/\s+/gu, "");
@@ -60,7 +66,7 @@ const otherReadings = (el, tag, role, name) => {
   const plain = only !== null && isText(only) && nextSibling(only) === null && openShadow(el) === null;
   const texts = [];
   if (hasAttributes(el)) tellTips(el, tag, texts);
-  let [apart, glued] = plain && !mayBeWrittenTo(el, false) ? [squash(dataOf(only).slice(0, MOST_TEXT)), ""] : drawnTwice(el, texts);
+  let [apart, glued] = plain && !mayBeWrittenTo(el, false) ? [squash(dataOf(only).slice(0, MOST_TEXT)), withoutThinBlanks(dataOf(only).slice(0, MOST_TEXT))] : drawnTwice(el, texts);
   if (apart === "" && tag !== "input") apart = drawnUnder(el, texts);
   if (withoutBlanks(apart) !== withoutBlanks(name)) texts.unshift(apart);
   if (glued.length <= GLUED_CHARS) texts.push(glued);

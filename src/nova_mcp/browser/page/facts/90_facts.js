@@ -291,5 +291,6 @@ const readFact = (ref, watch) => {
 const readFacts = (refs, watch) => {
   measure();
   forgetLabels();
+  removal.meant = watch.base.removes ?? true;
   return refs.map((ref) => readFact(ref, watch));
 };

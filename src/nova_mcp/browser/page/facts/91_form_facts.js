@@ -49,6 +49,24 @@ const formFor = (scope, watch) => {
   return key ? null : onlyForm() ?? undefined;
 };
 
+// Whether what is pressed, the form or dialog around it, or the page speaks of a removal; undefined without a control.
+const isRemoval = (form) => {
+  const el = shield.armed?.target ?? tracker.run?.target ?? null;
+  if (el === null || !isConnected(el)) return undefined;
+  const own = actingElement(el);
+  const role = roleOf(own);
+  const name = nameOf(own, role);
+  const heading = queryAll(DOC, "h1")[0];
+  const said = [name, otherReadings(own, tagOf(own), role, name), askedBy(makePlaces().placeOf(own).dialog), pageTitle(200)];
+  if (heading) said.push(shownTextOf(heading).slice(0, 200));
+  const ids = [attr(own, "id"), attr(own, "formaction"), attr(own, "data-testid"), WIN.location.pathname];
+  if (form !== null) {
+    said.push(...formWords(form, null).headings);
+    ids.push(attr(form, "action"), attr(form, "id"), attr(form, "name"));
+  }
+  return said.some((text) => mentions("removes", text)) || ids.some((id) => id !== null && inIdentifier("removes", id));
+};
+
 // Kept from the first look on, in this document as the element, in the next one by its key.
 const rememberForm = (watch) => {
   const asks = watch.refs.some((ref) => (ref.name ?? "").startsWith("form."));
@@ -57,6 +75,7 @@ const rememberForm = (watch) => {
     watch.base.plain = plainTexts().map((el) => hashText(shownTextOf(el)));
   }
   const form = formOfAction() ?? onlyForm();
+  if (asks) watch.base.removes ??= isRemoval(form);
   if (form === null) return;
   watch.form = form;
   watch.base.formKey ??= formKey(form);
@@ -178,9 +197,14 @@ const saysFailure = (el, text, inForm) => {
 const saysMessageOfForm = (el, marks) =>
   MESSAGE_MARKS.some((mark) => marks.has(mark)) || [...marks].some(isCompound) || (/(^|\s)errors?(\s|$)/i.test(attr(el, "class") ?? "") && queryDeep(el, FIELD_CSS, 1).length === 0);
 
+// That a record "was deleted" is a success where it was to be deleted; where it was to be saved it is gone.
+const removal = { meant: true };
+const speaksOfRemoval = (phrase) => among("removed", phrase);
+
 const REACH_BACK = 8;
 // Whether a phrase stands in a text unless what comes right before it denies or postpones it.
 const affirmed = (words, phrase) => {
+  if (!removal.meant && speaksOfRemoval(phrase)) return false;
   for (let at = 0; at + phrase.length <= words.length; at += 1) {
     if (!standsAt(words, phrase, at)) continue;
     const before = words.slice(Math.max(0, at - REACH_BACK), at);

@@ -257,6 +257,17 @@ const flagsOf = (el, place) => {
 // An anchor whose href is empty, a lone hash or a script goes nowhere: it is a button.
 const isDestination = (href) => href !== null && !/^\s*(#?\s*$|javascript:)/i.test(href);
 
+// Neither does one whose own script stops it, or whose hash names nothing in the document; routes have signs in them.
+const STOPS_ITSELF = /return\s+false|preventDefault/;
+const HASH_NAME = /^\s*#([\w-]+)\s*$/;
+const leadsSomewhere = (el) => {
+  const href = attr(el, "href");
+  if (!isDestination(href)) return false;
+  const hash = HASH_NAME.exec(href.slice(0, MOST_TEXT));
+  if (hash !== null && hash[1].toLowerCase() !== "top" && idIn(DOC, hash[1]) === null && queryAll(DOC, `a[name="${hash[1]}"]`).length === 0) return false;
+  return !STOPS_ITSELF.test(attr(el, "onclick") ?? "");
+};
+
 const PRIMARY = /(^|[-_ ])(primary|cta)([-_ ]|$)/i;
 const factsOf = (el, places) => {
   const facts = identityOf(el, places);
@@ -268,7 +279,7 @@ const factsOf = (el, places) => {
     box: [Math.round(box.left), Math.round(box.top), Math.round(box.width), Math.round(box.height)],
     dialog: place.dialog !== null, modal: place.modal, main: place.main || form !== null, nav: place.nav,
     form: form === null ? 0 : numberOf(form), control: CONTROLS.has(facts.role),
-    link: isDestination(attr(el, "href")), primary: facts.type === "submit" || PRIMARY.test(attr(el, "class") ?? ""),
+    link: leadsSomewhere(el), primary: facts.type === "submit" || PRIMARY.test(attr(el, "class") ?? ""),
   };
 };
 
@@ -286,8 +297,15 @@ const fieldFacts = (el) => {
 const weighs = (el, tag) =>
   tag === "textarea" || (tag === "input" && ["password", "file"].includes(inputType(el))) || /(^|\s)cc-/i.test(attr(el, "autocomplete") ?? "") || holdsCard(el);
 
-// A submit button may overrule the method of its form.
-const postsAnyway = (el) => (attr(el, "formmethod") ?? "").trim().toLowerCase() === "post";
+// A submit button may overrule the method of its form, and where it leads.
+const postsAnyway = (el) => {
+  if ((attr(el, "formmethod") ?? "").trim().toLowerCase() === "post") return true;
+  const given = (attr(el, "formaction") ?? "").trim();
+  if (given === "") return false;
+  const form = formOwner(el);
+  const path = (address) => resolvedPath(address.slice(0, MOST_ADDRESS), DOC_BASE());
+  return path(given) !== path((form === null ? null : attr(form, "action")) || pageAddress());
+};
 
 // What a form goes by: what it is called, where it leads, and the method that a hidden field puts in place of its own.
 const formWords = (form, first) => {
@@ -306,10 +324,9 @@ const formFacts = (form) => {
   const isForm = tagOf(form) === "form";
   const fields = [];
   const list = isForm ? formElements(form) : queryAll(form, "input,select,textarea,button");
-  let first = null;
+  const first = isForm ? submittersOf(form)[0] ?? null : null;
   for (let i = 0; i < Math.min(list.length, 2000); i += 1) {
     const tag = tagOf(list[i]);
-    if (first === null && isForm && isSubmitter(list[i], form)) first = list[i];
     if (tag !== "input" && tag !== "textarea" && tag !== "select") continue;
     if (tag === "input" && ["hidden", "submit", "button", "reset", "image"].includes(inputType(list[i]))) continue;
     if (fields.length < 60 || weighs(list[i], tag)) fields.push(fieldFacts(list[i]));
@@ -366,6 +383,17 @@ const isSubmitter = (el, form) => {
   return tag.includes("-") && !tag.startsWith("svg:") && (attr(el, "type") ?? "").toLowerCase() === "submit";
 };
 
+// All that submit a form, in the order of the document: Enter presses the first. A form does not list its images.
+const comparePlaces = uncurry(Node.prototype.compareDocumentPosition);
+const submittersOf = (form) => {
+  const list = formElements(form);
+  const found = [];
+  for (let i = 0; i < Math.min(list.length, 5000); i += 1) if (isSubmitter(list[i], form)) found.push(list[i]);
+  const images = queryAll(rootNode(form), "input[type=image]");
+  for (let i = 0; i < Math.min(images.length, 200); i += 1) if (formOwner(images[i]) === form) found.push(images[i]);
+  return images.length ? found.sort((one, other) => (comparePlaces(one, other) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1)) : found;
+};
+
 // Elements that do something by themselves when pressed, whatever role they claim.
 const ACTIVATED = new Set(["button", "input", "a", "area", "summary", "svg:a"]);
 const activatedBy = (hit) => {
@@ -378,13 +406,37 @@ const activatedBy = (hit) => {
   return found;
 };
 
-// What a plain element says that is made to be pressed without saying so.
+// A part of a list that stands in no such list is a control of the page's own making.
+const LIST_OF_ROLE = new Map([["tab", ["tablist"]], ["option", ["listbox", "combobox", "menu"]], ["treeitem", ["tree"]]]);
+const NATIVE_CONTROLS = new Set(["button", "input", "select", "textarea", "option", "summary"]);
+const standsAlone = (el, role) => {
+  const lists = LIST_OF_ROLE.get(role);
+  return lists !== undefined && !NATIVE_CONTROLS.has(tagOf(el)) && closest(composedParent(el), (node) => lists.includes(roleOf(node))) === null;
+};
+
+// What an element says that is made to be pressed without saying so. Of a long text its first sentence counts.
+const LONGEST_SAYING = 60;
+const FIRST_SENTENCE = /^[^.!?]{1,60}[.!?](?=\s)/;
+// Boxes around other things say what those are about.
+const BOX_ROLES = new Set([
+  ...LANDMARKS, ...DIALOG_ROLES, ...MENU_ROLES, "application", "article", "document", "feed", "grid", "group", "list", "menubar",
+  "table", "tablist", "tabpanel", "toolbar", "tree", "treegrid",
+]);
+const isMadeToBePressed = (el, role, chosen) => {
+  if (hasAttribute(el, "onclick")) return true;
+  const drawing = tagOf(el).startsWith("svg:");
+  if (BOX_ROLES.has(role) && !drawing) return false;
+  if (hasAttribute(el, "tabindex")) return true;
+  const pointed = tagOf(el) === "a" || styleOf(el).cursor === "pointer";
+  // A heading or a picture that is merely named says nothing of a press.
+  return drawing || PLAIN_ROLES.has(role) ? chosen || pointed : chosen && pointed;
+};
 const saysWithoutRole = (el, role, chosen) => {
-  if (!PLAIN_ROLES.has(role) && !tagOf(el).startsWith("svg:")) return "";
-  const made = chosen || tagOf(el) === "a" || hasAttribute(el, "onclick") || hasAttribute(el, "tabindex") || styleOf(el).cursor === "pointer";
-  if (!made) return "";
-  const text = nameOf(el, role) || squash(namedText(el, 0, { left: 60 }));
-  return text.length <= 60 ? text : "";
+  if (INTERACTIVE.has(role) && !tagOf(el).startsWith("svg:") && !standsAlone(el, role)) return "";
+  if (!isMadeToBePressed(el, role, chosen)) return "";
+  const text = nameOf(el, role) || squash(namedText(el, 0, { left: LONGEST_SAYING }));
+  if (text.length <= LONGEST_SAYING) return text;
+  return hasAttribute(el, "onclick") || hasAttribute(el, "tabindex") ? FIRST_SENTENCE.exec(text)?.[0] ?? "" : "";
 };
 
 // What the commit rules need beyond identity; kept apart because only controls that can commit are asked for it.

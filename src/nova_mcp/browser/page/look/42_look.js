@@ -51,7 +51,7 @@ const rowBits = (el, facts, place, form, halo) => {
   if (form !== null) bits |= SEEN_BITS.main;
   if (CONTROLS.has(facts.role)) bits |= SEEN_BITS.control;
   if (facts.type === "submit" || PRIMARY.test(attr(el, "class") ?? "")) bits |= SEEN_BITS.primary;
-  if (isDestination(attr(el, "href"))) bits |= SEEN_BITS.link;
+  if (leadsSomewhere(el)) bits |= SEEN_BITS.link;
   if (halo.size > 0 && nearComposer(el, halo)) bits |= SEEN_BITS.nearComposer;
   if (submitter) bits |= SEEN_BITS.submitter | (postsAnyway(el) ? SEEN_BITS.posts : 0);
   if (submitsByScript(el)) bits |= facts.owner === null ? SEEN_BITS.changes : SEEN_BITS.submitter;

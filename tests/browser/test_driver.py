@@ -1,0 +1,38 @@
+"""A driver that does not start in time is given up without a trace."""
+
+import asyncio
+import gc
+import os
+from contextlib import suppress
+from typing import Any
+
+import psutil
+import pytest
+
+from nova_mcp.browser.process.driver import Driver, DriverFailed
+
+from .conftest import eventually
+
+pytestmark = pytest.mark.browser
+
+
+def _drivers() -> set[int]:
+    return {child.pid for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
+
+
+@pytest.mark.parametrize("limit_s", [0.0, 0.01, 0.05, 0.1, 0.2])
+async def test_a_start_that_takes_too_long_leaves_neither_a_process_nor_an_unfetched_failure(limit_s: float) -> None:
+    failures: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    usual, before, tasks = loop.get_exception_handler(), _drivers(), asyncio.all_tasks()
+    loop.set_exception_handler(lambda _, context: failures.append(context))
+    try:
+        # A fast machine may start one within the longest of these.
+        with suppress(DriverFailed):
+            driver = await Driver.start(dict(os.environ), limit_s, lambda _: None)
+            await driver.stop()
+        await eventually(lambda: _drivers() <= before and asyncio.all_tasks() <= tasks)
+        gc.collect()
+    finally:
+        loop.set_exception_handler(usual)
+    assert failures == []
