@@ -1,10 +1,11 @@
 """Counts the files and functions of Nova that run during one call, from the server to its answer.
 
-A call is traced after a first one of its kind has warmed everything up. What counts is what ran in each of several such
-calls: background loops and timers that happen to run meanwhile are in some of them only.
+A call is traced after a first one of its kind has warmed everything up. What counts is what began in each of several
+such calls, and was not led to by a loop that had begun before: background work that runs meanwhile is left out.
 """
 
 import argparse
+import inspect
 import json
 import sys
 import tempfile
@@ -32,6 +33,7 @@ PREFIX: Final = f"{SOURCE}/"
 # The compiler's own functions belong to the function they stand in; a class body runs where the class is defined.
 _INLINE: Final = frozenset({"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _OPTIMIZED: Final = 0x1
+_RESUMABLE: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,13 @@ class Trace:
 
 
 class Tracer:
-    """Notes every function of Nova that begins while a call is traced, in every thread started after `install`."""
+    """Notes every function of Nova that begins while a call is traced, in every thread started after `installed`."""
 
     def __init__(self) -> None:
         self._known: dict[CodeType, Function | None] = {}
         self._callers: dict[Function, Function | None] | None = None
+        # Loops that had begun before, and what they lead to.
+        self._background: set[Function] = set()
 
     @contextmanager
     def installed(self) -> Iterator["Tracer"]:
@@ -82,7 +86,7 @@ class Tracer:
     def tracing(self) -> Iterator[Callable[[], Trace]]:
         """Yields what gives the trace afterwards."""
         callers: dict[Function, Function | None] = {}
-        self._callers = callers
+        self._callers, self._background = callers, set()
         try:
             yield lambda: Trace(callers)
         finally:
@@ -93,8 +97,13 @@ class Tracer:
         if callers is None or event != "call":
             return
         function = self._function(frame.f_code)
-        if function is not None and function not in callers:
-            callers[function] = self._caller(frame)
+        if function is None or function in callers:
+            return
+        caller = self._caller(frame)
+        if _resumes(frame) or (caller in self._background and caller not in callers):
+            self._background.add(function)
+        else:
+            callers[function] = caller
 
     def _function(self, code: CodeType) -> Function | None:
         try:
@@ -113,6 +122,11 @@ class Tracer:
                 return function
             outer = outer.f_back
         return None
+
+
+def _resumes(frame: FrameType) -> bool:
+    """Whether a coroutine or generator goes on; one that begins stands on its first line."""
+    return bool(frame.f_code.co_flags & _RESUMABLE) and frame.f_lineno != frame.f_code.co_firstlineno
 
 
 # -- calls that are traced

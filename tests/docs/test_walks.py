@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,6 +16,7 @@ sys.path.insert(0, str(ROOT))
 from bench.walks import FLOOR, WALKS, Function, Trace, Tracer, sizes  # noqa: E402
 
 from nova_mcp.core import keywords  # noqa: E402
+from nova_mcp.core.concurrency import Captured  # noqa: E402
 
 
 def function(name: str, file: str = "a.py") -> Function:
@@ -50,6 +52,28 @@ def test_a_function_is_counted_once_with_its_first_caller() -> None:
     first = next(one for one in trace().callers if one.name == "words")
     assert trace().callers[first] is None
     assert first in trace().callers.values()
+
+
+def test_what_a_loop_that_had_begun_before_does_is_left_out() -> None:
+    async def beat() -> None:
+        while True:
+            await anyio.lowlevel.checkpoint()
+            keywords.words("a beat")
+
+    async def call(tracer: Tracer) -> Trace:
+        async with anyio.create_task_group() as group:
+            group.start_soon(Captured[None]().run, beat)
+            await anyio.sleep(0.01)
+            with tracer.tracing() as trace:
+                await anyio.sleep(0.01)
+                keywords.plain("a call")
+            group.cancel_scope.cancel()
+        return trace()
+
+    with Tracer().installed() as tracer:
+        names = {one.name for one in anyio.run(call, tracer).functions}
+    assert "plain" in names
+    assert names.isdisjoint({"words", "Captured.run"})
 
 
 def test_the_floor_is_what_all_walks_share() -> None:
