@@ -13,7 +13,7 @@ from nova_mcp.memory.journal.collector import collecting
 from nova_mcp.memory.journal.statistics.counters import Counters
 from nova_mcp.memory.knowledge.model import Action, Context, Fingerprint, Playbook, Signal, StableId
 from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
-from nova_mcp.memory.knowledge.writes.deciding import entry_write
+from nova_mcp.memory.knowledge.writes.entry_write import entry_write
 from nova_mcp.memory.knowledge.writes.page_check import PageCheck
 from nova_mcp.memory.knowledge.writes.rules import Patch, Upsert
 from nova_mcp.memory.knowledge.writes.store import Writer

@@ -12,7 +12,7 @@ from nova_mcp.memory.journal.statistics.tables import statistic_total
 from nova_mcp.memory.knowledge import store
 from nova_mcp.memory.knowledge.model import Context
 from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
-from nova_mcp.memory.knowledge.writes.deciding import entry_write
+from nova_mcp.memory.knowledge.writes.entry_write import entry_write
 from nova_mcp.memory.knowledge.writes.page_check import PageCheck
 from nova_mcp.memory.knowledge.writes.rules import Patch, Written
 from nova_mcp.memory.knowledge.writes.store import Writer

@@ -8,11 +8,11 @@ from test_task_profiles import CONTENT, TENANTS, Counting, Still, found, make, r
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.errors import NovaError
-from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.guidance import store as guidance_store
 from nova_mcp.memory.tasks.guidance.rules import GuidanceLog, Said
 from nova_mcp.memory.tasks.guidance.service import GuidanceKeeper, Logged, Saying, Verdict
 from nova_mcp.memory.tasks.profiles import store as profile_store
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.tables import task_instance
 from nova_mcp.storage.engine import Database
 

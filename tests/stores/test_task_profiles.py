@@ -13,7 +13,6 @@ from nova_mcp.core.clock import Ports
 from nova_mcp.core.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.errors import NovaError
 from nova_mcp.memory.tasks.content_codec import content_json
-from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.model import (
     Check,
     CompletionCondition,
@@ -27,6 +26,7 @@ from nova_mcp.memory.tasks.profiles.matching import match_profiles, query_of
 from nova_mcp.memory.tasks.profiles.rules import Change, Profile, created_profile
 from nova_mcp.memory.tasks.profiles.service import ProfileKeeper, Upsert, Upserted
 from nova_mcp.memory.tasks.profiles.shortlist import LEAST_JUDGED, PROFILES_PER_TERM
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.tables import task_instance, task_profile, task_profile_term, task_term
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.migrations.runner import config

@@ -13,7 +13,7 @@ from nova_mcp.evidence.pruner import PruneRequest, prune
 from nova_mcp.evidence.rules import DAY_MS, RetentionPolicy
 from nova_mcp.memory.tasks.answers import Aborted, Completed, Progressed
 from nova_mcp.memory.tasks.coverage import evidence_store
-from nova_mcp.memory.tasks.deciding import Refused, Wrong
+from nova_mcp.memory.tasks.refusals import Refused, Wrong
 from nova_mcp.memory.tasks.runs import retention
 from nova_mcp.memory.tasks.runs.create import Created, RunWish
 from nova_mcp.memory.tasks.runs.read import Wanted, look

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Clock
-from nova_mcp.evidence.deciding import Deciding
+from nova_mcp.evidence.decision import Deciding
 from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.evidence.outage import Also
 from nova_mcp.memory.knowledge import platform_store, store
@@ -31,7 +31,7 @@ from nova_mcp.memory.knowledge.platforms import built_in
 from nova_mcp.memory.knowledge.site_list import Listing, Wanted, listed
 from nova_mcp.memory.knowledge.step_writer import Scribe
 from nova_mcp.memory.knowledge.store import Shelved
-from nova_mcp.memory.knowledge.writes.deciding import entry_write
+from nova_mcp.memory.knowledge.writes.entry_write import entry_write
 from nova_mcp.memory.knowledge.writes.store import Writer
 from nova_mcp.storage.engine import Database
 

@@ -11,11 +11,10 @@ from nova_mcp.core.connections import AgentConnection
 from nova_mcp.core.hosts import normalize_host, site
 from nova_mcp.core.urls import page_host
 from nova_mcp.errors import NovaError
-from nova_mcp.evidence.deciding import Deciding
+from nova_mcp.evidence.decision import Deciding
 from nova_mcp.evidence.model import CallRecord, Link, Owner
 from nova_mcp.evidence.outage import Also
 from nova_mcp.memory.notes import domain_store as store
-from nova_mcp.memory.notes.deciding import note_write
 from nova_mcp.memory.notes.domain_deliveries import Deliveries
 from nova_mcp.memory.notes.domain_model import DomainNote, Due, Enforcement, Form, NoteScope, Repeat, Wish
 from nova_mcp.memory.notes.domain_refusals import refused
@@ -33,6 +32,7 @@ from nova_mcp.memory.notes.domain_rules import (
     scope_of,
 )
 from nova_mcp.memory.notes.playbook import PLAYBOOK_KEY
+from nova_mcp.memory.notes.writer_lock import note_write
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
 

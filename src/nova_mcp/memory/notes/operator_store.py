@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select, update
 
 from nova_mcp.core.keywords import plain
-from nova_mcp.memory.notes.deciding import hold
 from nova_mcp.memory.notes.model import EVERYBODY, OperatorNote, Source
 from nova_mcp.memory.notes.rules import folded_identity, pick_idle
 from nova_mcp.memory.notes.tables import operator_note
+from nova_mcp.memory.notes.writer_lock import hold
 
 PER_PRINCIPAL: Final = 500
 MOST_TAGS: Final = 20

@@ -11,13 +11,12 @@ from nova_mcp.core.connections import AgentConnection
 from nova_mcp.core.hosts import host_rule, site
 from nova_mcp.core.keywords import cut
 from nova_mcp.errors import NotFound, NovaError, PolicyDenied, Precondition
-from nova_mcp.evidence.deciding import Deciding
+from nova_mcp.evidence.decision import Deciding
 from nova_mcp.memory.knowledge.codec import decoded
 from nova_mcp.memory.knowledge.matching.categories import built_in_categories
 from nova_mcp.memory.knowledge.model import ScopeName
 from nova_mcp.memory.knowledge.tables import knowledge_scope
 from nova_mcp.memory.notes import memory_store, operator_store
-from nova_mcp.memory.notes.deciding import hold, note_write
 from nova_mcp.memory.notes.memory_store import Forgetting, Full, Glimpse, NewMemory, Saved, Wanted
 from nova_mcp.memory.notes.model import (
     EVERYBODY,
@@ -32,6 +31,7 @@ from nova_mcp.memory.notes.model import (
 from nova_mcp.memory.notes.operator_store import Draft, Outcome, Stale, Stored
 from nova_mcp.memory.notes.rules import Exclusions, content_fold, exclusion_reason, path_matches, rank_notes
 from nova_mcp.memory.notes.sensitive_sites import sensitive_sites
+from nova_mcp.memory.notes.writer_lock import hold, note_write
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
 

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from nova_mcp.memory.knowledge.model import Problem
-from nova_mcp.memory.knowledge.writes.deciding import REFUSALS
+from nova_mcp.memory.knowledge.writes.entry_write import REFUSALS
 from nova_mcp.memory.knowledge.writes.rules import Refused
 from nova_mcp.memory.knowledge.writes.store import Retirement
 from nova_mcp.tools.context import ToolContext

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.knowledge.model import Level, ScopeName
 from nova_mcp.memory.knowledge.writes.content_rules import check_content
-from nova_mcp.memory.knowledge.writes.deciding import CONFLICT
+from nova_mcp.memory.knowledge.writes.entry_write import CONFLICT
 from nova_mcp.memory.knowledge.writes.page_check import PageCheck
 from nova_mcp.memory.knowledge.writes.rules import (
     Conflict,

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from nova_mcp.browser.channel.stable_question import navigating
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.errors import InvalidParams, NotFound
-from nova_mcp.evidence.deciding import Deciding
+from nova_mcp.evidence.decision import Deciding
 from nova_mcp.evidence.model import CallRecord, Json
 from nova_mcp.memory.knowledge.model import Content, Problem, ScopeName
 from nova_mcp.memory.knowledge.store import paired

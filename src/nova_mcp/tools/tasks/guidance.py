@@ -6,7 +6,6 @@ from pydantic import Field, JsonValue, model_validator
 
 from nova_mcp.errors import InvalidParams
 from nova_mcp.evidence.model import Json
-from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.guidance.rules import (
     Decision,
     GuidanceKind,
@@ -18,6 +17,7 @@ from nova_mcp.memory.tasks.guidance.rules import (
 )
 from nova_mcp.memory.tasks.guidance.service import Candidates, LearningStats, Logged, Saying, Verdict
 from nova_mcp.memory.tasks.guidance.store import Asked
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Params, Part, Result, maybe, tool

@@ -4,9 +4,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.profiles.rules import Change, UpsertKind
 from nova_mcp.memory.tasks.profiles.service import Upsert, Upserted
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Result, maybe, tool

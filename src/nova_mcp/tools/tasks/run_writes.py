@@ -5,10 +5,10 @@ from typing import TypeVar, cast
 
 from pydantic import Field
 
-from nova_mcp.evidence.deciding import Deciding
+from nova_mcp.evidence.decision import Deciding
 from nova_mcp.evidence.model import Json
-from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.model import RunStatus
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.runs.transactions import Lives
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.context import ToolContext

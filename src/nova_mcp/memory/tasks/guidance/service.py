@@ -7,9 +7,8 @@ from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.deciding import Deciding
+from nova_mcp.evidence.decision import Deciding
 from nova_mcp.evidence.model import CallRecord, Json
-from nova_mcp.memory.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.memory.tasks.guidance import store as guidance_store
 from nova_mcp.memory.tasks.guidance.rules import (
     RIPE_AT,
@@ -30,6 +29,7 @@ from nova_mcp.memory.tasks.model import MOST_GUIDANCE, TaskContent
 from nova_mcp.memory.tasks.not_found import no_guidance, no_profile, no_run
 from nova_mcp.memory.tasks.profiles import store as profile_store
 from nova_mcp.memory.tasks.profiles.rules import Profile
+from nova_mcp.memory.tasks.refusals import Refused, Wrong, task_write
 from nova_mcp.storage.engine import Database
 
 

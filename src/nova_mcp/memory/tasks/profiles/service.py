@@ -8,9 +8,8 @@ from sqlalchemy import Connection
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.hosts import site
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.deciding import Deciding
+from nova_mcp.evidence.decision import Deciding
 from nova_mcp.evidence.model import CallRecord
-from nova_mcp.memory.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.memory.tasks.model import TaskContent
 from nova_mcp.memory.tasks.not_found import no_profile, no_run
 from nova_mcp.memory.tasks.profiles import store
@@ -34,6 +33,7 @@ from nova_mcp.memory.tasks.profiles.rules import (
     created_profile,
     generated_id,
 )
+from nova_mcp.memory.tasks.refusals import Refused, Wrong, task_write
 from nova_mcp.storage.engine import Database
 
 _TOKEN_BYTES = 4

@@ -10,13 +10,13 @@ from nova_mcp.errors import InvalidParams
 from nova_mcp.evidence.model import Json
 from nova_mcp.evidence.rules import DAY_MS
 from nova_mcp.memory.tasks.content_codec import canonical
-from nova_mcp.memory.tasks.deciding import Refused, Wrong
 from nova_mcp.memory.tasks.effective_context import EffectiveContext, Overrides, TooLarge, effective_context
 from nova_mcp.memory.tasks.kinds import task_kind_policy
 from nova_mcp.memory.tasks.model import TaskContent, TaskKind
 from nova_mcp.memory.tasks.not_found import no_profile
 from nova_mcp.memory.tasks.profiles import store
 from nova_mcp.memory.tasks.profiles.rules import Profile
+from nova_mcp.memory.tasks.refusals import Refused, Wrong
 from nova_mcp.memory.tasks.runs import writes
 from nova_mcp.memory.tasks.runs.seeds import MOST_SEEDS, NOTHING, Seeded, UnitSource, seeded
 from nova_mcp.memory.tasks.runs.store import Run, run_created_by, run_of

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from nova_mcp.memory.tasks.answers import Proof, proof_of
-from nova_mcp.memory.tasks.deciding import Wrong
 from nova_mcp.memory.tasks.not_found import no_run
+from nova_mcp.memory.tasks.refusals import Wrong
 from nova_mcp.memory.tasks.runs import views
 from nova_mcp.memory.tasks.runs.completion import Reason, Standing, StepResult, evaluate_completion
 from nova_mcp.memory.tasks.runs.store import Event, Member, Run, held_run, members

@@ -10,17 +10,17 @@ import anyio
 from sqlalchemy import Connection, or_, select
 
 from nova_mcp.core.clock import Ports
-from nova_mcp.evidence.deciding import Deciding
+from nova_mcp.evidence.decision import Deciding
 from nova_mcp.evidence.grades import EvidenceSummary
 from nova_mcp.evidence.model import Caller, CallRecord, Owner
 from nova_mcp.evidence.rules import effective_page, host_of
 from nova_mcp.memory.tasks.answers import Aborted, Completed, Progressed, Proof
 from nova_mcp.memory.tasks.coverage import evidence_store, site_urls
 from nova_mcp.memory.tasks.coverage.rules import recommended_scan
-from nova_mcp.memory.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.memory.tasks.model import ScanId, VerificationStep
 from nova_mcp.memory.tasks.profiles.service import ProfileKeeper, Recognised
 from nova_mcp.memory.tasks.profiles.store import RunOutcome
+from nova_mcp.memory.tasks.refusals import Refused, Wrong, task_write
 from nova_mcp.memory.tasks.runs import read, views
 from nova_mcp.memory.tasks.runs.awareness import MOST_RUNS, ActiveRun, ResumeHint
 from nova_mcp.memory.tasks.runs.completion import Standing, evaluate_completion

@@ -24,10 +24,10 @@ from nova_mcp.memory.tasks.answers import (
     progressed_of,
     snapshot_json,
 )
-from nova_mcp.memory.tasks.deciding import Refused, Wrong
 from nova_mcp.memory.tasks.not_found import no_run
 from nova_mcp.memory.tasks.profiles import store
 from nova_mcp.memory.tasks.profiles.store import RunOutcome
+from nova_mcp.memory.tasks.refusals import Refused, Wrong
 from nova_mcp.memory.tasks.runs import views, writes
 from nova_mcp.memory.tasks.runs.completion import Reason, Standing, StepResult, evaluate_completion, shadow_refusal
 from nova_mcp.memory.tasks.runs.executed_calls import executed_steps

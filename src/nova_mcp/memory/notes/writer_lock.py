@@ -6,7 +6,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, text
 
 from nova_mcp.errors import NovaError
-from nova_mcp.evidence.deciding import Deciding, with_reason
+from nova_mcp.evidence.decision import Deciding, with_reason
 from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.journal.observations import ended_at_ms
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nova_mcp.errors import InvalidParams, NotFound, NovaError
-from nova_mcp.evidence.deciding import Deciding, with_reason
+from nova_mcp.evidence.decision import Deciding, with_reason
 from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, OutcomeKind, ServerId
 
 CONN: Any = None

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from sqlalchemy import Connection
 
 from nova_mcp.errors import FAMILIES
-from nova_mcp.evidence.deciding import Deciding, failed, with_reason
+from nova_mcp.evidence.decision import Deciding, failed, with_reason
 from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.journal.observations import context_host, tool_event_of
 from nova_mcp.memory.journal.store import session_of

@@ -7,7 +7,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from nova_mcp.errors import NovaError
-from nova_mcp.evidence.deciding import Deciding, with_reason
+from nova_mcp.evidence.decision import Deciding, with_reason
 from nova_mcp.evidence.model import CallRecord, Json
 
 T = TypeVar("T")
