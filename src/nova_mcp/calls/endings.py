@@ -61,6 +61,11 @@ def settled(ending: Ending, evidence: Evidence) -> Ending:
         return Failed(error)
 
 
+def committed(evidence: Evidence, reason_code: str | None = None) -> CallOutcome:
+    """A call that its tool commits went well, whatever reason its answer may give for writing nothing."""
+    return _outcome("ok", evidence, reason_code=reason_code)
+
+
 def cancelled(evidence: Evidence) -> CallOutcome:
     return _outcome("cancelled", evidence, reason_code=CANCELLED_REASON)
 
@@ -98,6 +103,16 @@ def defect(call_id: str) -> NovaError:
         "Nova could not complete this call because of a defect of its own.",
         f"The server's log has the details under call {call_id}.",
         stage="dispatch",
+    )
+
+
+def answer_lost(call_id: str) -> NovaError:
+    """The call was committed, and then broke or was cut off before its answer was made."""
+    return Internal(
+        "internal",
+        "The call was carried out and recorded, but its answer could not be made.",
+        f"Read what it changed before repeating it. The server's log has the details under call {call_id}.",
+        stage="done",
     )
 
 

@@ -20,10 +20,10 @@ from nova_mcp.calls.endings import (
     Done,
     Ending,
     Failed,
+    answer_lost,
     cancelled,
     defect,
     ended_for,
-    is_refusal,
     not_done,
     outcome_of,
     overdue,
@@ -37,6 +37,7 @@ from nova_mcp.calls.gates import Admitted, Notice, Refused, admit, reclaimed, sh
 from nova_mcp.calls.lessons import NO_LESSON, Lesson, Lessons, with_lessons
 from nova_mcp.calls.loop_detection import Attempt, Loops, attempt_of
 from nova_mcp.calls.model import Answer, CallRequest, Within
+from nova_mcp.calls.recording import EnvelopeRecord, Recording
 from nova_mcp.calls.renderer import Reader, not_recorded, render, tokens_of, unrecorded, with_notices
 from nova_mcp.calls.running_calls import Running
 from nova_mcp.calls.scan_hints import with_hints
@@ -91,7 +92,11 @@ class Pipeline:
         self._parts = parts
         self._open_names = parts.catalogue.open_arguments()
         self._loops = Loops(parts.ports.clock)
-        self._lessons = Lessons(parts.memory.learning, parts.browser, keep_raw_urls=parts.settings.keep_raw_urls)
+        keep_raw_urls = parts.settings.keep_raw_urls
+        self._lessons = Lessons(parts.memory.learning, parts.browser, keep_raw_urls=keep_raw_urls)
+        self._recording = Recording(
+            parts.recorder, parts.memory.tasks.runs, self._lessons, parts.ports.clock, keep_raw_urls=keep_raw_urls
+        )
         self._sites = SiteNotes(parts.memory.notes.sites)
         self.running = Running()
         self.passes = Passes(parts.memory.learning, parts.ports.clock, self.run)
@@ -106,12 +111,12 @@ class Pipeline:
                 with scope:
                     ending = await self._attempt(request, envelope)
             except UnknownTool:
-                if (failure := await self._recorded(envelope, unknown_tool())) is not None:
+                if (failure := await self._recording.record(envelope, unknown_tool())) is not None:
                     return self._answer(envelope, Failed(store_failed(failure)))
                 raise
             except anyio.get_cancelled_exc_class():
                 # Whatever leaves our own scope is the client's doing, even if we wanted the call to end as well.
-                await self._recorded(envelope, self._cut_off(request, envelope))
+                await self._recording.record(envelope, self._cut_off(request, envelope))
                 raise
             why = self.running.reason(envelope.call_id)
             if ending is None and why is not None:
@@ -174,7 +179,7 @@ class Pipeline:
         budget_ms = spec.deadline_ms(params) + GRACE_MS
         if request.within is not None:
             budget_ms = min(budget_ms, request.within.budget_ms)
-        ended: Done | None = None
+        ended: Ending | None = None
         with anyio.move_on_after(budget_ms / 1000):
             # A target that is being verified is refused at once; waiting for its lock would only hide that.
             async with (
@@ -190,7 +195,7 @@ class Pipeline:
                 envelope.shadow_gate = shadow_gate(notices)
                 context = self._context(request, envelope, tokens_of(notices))
                 try:
-                    ended = Done(await self._ran(spec, context, params, attempt), notices)
+                    ended = await self._ran(spec, context, params, attempt, envelope, notices)
                     self._parts.admission.answered((one.gate_id for one in notices), envelope.connection)
                 finally:
                     self._sites.ran(spec, envelope)
@@ -207,16 +212,30 @@ class Pipeline:
         except StoreUnavailable as failure:
             raise not_done(failure) from failure
 
-    async def _ran(self, spec: ToolSpec, context: ToolContext, params: Params, attempt: Attempt | None) -> Result:
+    async def _ran(
+        self,
+        spec: ToolSpec,
+        context: ToolContext,
+        params: Params,
+        attempt: Attempt | None,
+        envelope: Envelope,
+        notices: tuple[Notice, ...],
+    ) -> Ending:
         """The tool itself; the third failure in a row of the very same call is told as what it is."""
         try:
             result: Result = await spec.run(context, params)
         except NovaError as error:
+            if error is envelope.decided:
+                return Failed(error)
             context.evidence.settle_touch(error.action_dispatched)
             await note_lost(context, spec.effect, params, error)
             raise self._loops.failed(attempt, error, context.evidence) or error from None
+        except StoreUnavailable as failure:
+            if failure is envelope.unrecorded:
+                return Failed(store_failed(failure))
+            raise
         self._loops.ended(attempt, result, context.evidence)
-        return await with_asides(result, context, spec.effect)
+        return Done(await with_asides(result, context, spec.effect), notices)
 
     # 4: target and gates
 
@@ -297,6 +316,7 @@ class Pipeline:
                 step=partial(self._step, request, envelope),
                 reserved_tokens=reserved_tokens,
                 require_store=parts.recorder.require,
+                record=EnvelopeRecord(self._recording, envelope),
             ),
             evidence=envelope.evidence,
             ports=parts.ports,
@@ -361,21 +381,17 @@ class Pipeline:
     async def _finish(self, envelope: Envelope, ending: Ending) -> Answer:
         """The record is committed before the answer is even written."""
         self._parts.admission.pictured(envelope.caller, envelope.evidence.image_bytes)
-        outcome = outcome_of(ending, envelope.evidence)
-        envelope.refused = is_refusal(ending)
-        # A call that ran although a gate would have stopped it is counted by the gate's name on its record.
-        outcome = replace(outcome, gate_id=outcome.gate_id or envelope.shadow_gate)
-        lesson = self._lessons.draw(envelope, ending)
-        failure = await self._recorded(envelope, outcome)
+        failure = await self._recording.close(envelope, ending)
         if failure is None:
+            lesson = envelope.lesson or NO_LESSON
             self._lessons.taught(envelope, lesson)
             self._sites.told(envelope)
             if self._parts.settings.learning.passes and not envelope.is_step:
                 self.passes.notice(envelope.evidence.tab)
-            return self._answer(envelope, settled(ending, envelope.evidence), lesson)
+            return self._answer(envelope, settled(_answerable(envelope, ending), envelope.evidence), lesson)
         if envelope.evidence.action_dispatched:
             return unrecorded(self._answer(envelope, ending))
-        if stands_unrecorded(ending, envelope.spec, envelope.evidence):
+        if not envelope.committed and stands_unrecorded(ending, envelope.spec, envelope.evidence):
             return not_recorded(self._answer(envelope, ending), failure)
         if isinstance(ending, Failed) and ending.error.reason_code == STORE_REASON:
             return self._answer(envelope, ending)
@@ -396,29 +412,9 @@ class Pipeline:
         parts.browser.claims.told(envelope.caller.owner, envelope.words)
         return redacted_answer(answer, parts.secrets.redactor)
 
-    async def _recorded(self, envelope: Envelope, outcome: CallOutcome) -> StoreUnavailable | None:
-        """Nothing once the record is committed, otherwise why it is not."""
-        try:
-            await self._record(envelope, outcome)
-        except StoreUnavailable as failure:
-            log.error("call %s was not recorded: %s", envelope.call_id, failure)
-            return failure
-        except Exception as defective:
-            # The page may have been touched: the answer has to say so, whatever broke behind it.
-            log.exception("call %s was not recorded", envelope.call_id)
-            return StoreUnavailable("down", type(defective).__name__, hint="The server's log has the details.")
-        return None
 
-    async def _record(self, envelope: Envelope, outcome: CallOutcome) -> None:
-        if envelope.recorded:
-            return
-        parts = self._parts
-        record = envelope.close(outcome, parts.ports.clock.monotonic_ms(), keep_raw_urls=parts.settings.keep_raw_urls)
-        record = replace(record, instance_id=await parts.memory.tasks.runs.label_of(record))
-        # Set before the write: a cancellation that arrives while the shielded write runs must not record twice.
-        envelope.recorded = True
-        try:
-            await parts.recorder.record(record, tuple(envelope.evidence.also), envelope.evidence.decide)
-        except StoreUnavailable:
-            envelope.recorded = False
-            raise
+def _answerable(envelope: Envelope, ending: Ending) -> Ending:
+    """A call that its tool committed is done, whatever becomes of it afterwards."""
+    if not envelope.committed or isinstance(ending, Done) or ending.error is envelope.decided:
+        return ending
+    return Failed(answer_lost(envelope.call_id))

@@ -1,15 +1,38 @@
-"""Writes that are decided in the transaction that records the call which asks for them."""
+"""Runs what a call writes in the transaction of its record, before the record is appended."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from sqlalchemy import Connection
 
 from nova_mcp.errors import InvalidParams, NovaError
-from nova_mcp.evidence.model import CallRecord, OutcomeKind
+from nova_mcp.evidence.model import CallRecord, Link, OutcomeKind
+from nova_mcp.storage.savepoints import savepoint
 
 T = TypeVar("T")
+
+# Writes what a call asks for. A NovaError takes back everything it wrote and is put on the record.
+Write = Callable[[Connection, CallRecord], T]
+# Writes what is only known once the record is appended and everything the server derives from it is written.
+Derive = Callable[[Connection, CallRecord, Link], T]
+
+
+@runtime_checkable
+class OnRecord(Protocol):
+    """What a write came to, where the record of its call has to say so: a reason, a signal or a gate."""
+
+    def on_record(self, record: CallRecord) -> CallRecord: ...
+
+
+def decide(conn: Connection, record: CallRecord, write: Write[T]) -> tuple[CallRecord, T | NovaError]:
+    """The record as it has to be appended, and what the write came to."""
+    try:
+        with savepoint(conn):
+            value = write(conn, record)
+    except NovaError as error:
+        return failed(record, type(error), error.reason_code), error
+    return value.on_record(record) if isinstance(value, OnRecord) else record, value
 
 
 @dataclass(slots=True)
@@ -42,8 +65,7 @@ class Deciding(Generic[T]):
 
 
 def with_reason(record: CallRecord, reason_code: str) -> CallRecord:
-    """The call went well, and its answer says why it came to nothing."""
-    return replace(record, outcome=replace(record.outcome, reason_code=reason_code))
+    return record.with_reason(reason_code)
 
 
 def failed(record: CallRecord, family: type[NovaError], reason_code: str) -> CallRecord:

@@ -2,18 +2,20 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.connections import AgentConnection
 from nova_mcp.evidence.model import Caller, CallRecord, Flag, Json, Learned, Signals
 from nova_mcp.settings import Settings
 
+T = TypeVar("T")
 Progress = Callable[[float, float | None, str], Awaitable[None]]
 
 if TYPE_CHECKING:
     from nova_mcp.browser.process.runtime import Browser
     from nova_mcp.browser.targets.registry import Tab
+    from nova_mcp.evidence.decision import Derive, Write
     from nova_mcp.evidence.outage import Also
     from nova_mcp.evidence.recorder import Decide
     from nova_mcp.memory.facts.service import FactKeeper
@@ -107,6 +109,24 @@ async def no_steps(step: StepCall) -> StepAnswer:
     raise AssertionError("only the pipeline can run steps")
 
 
+class OpenRecord(Protocol):
+    """The record of a call whose tool still runs, as the tool may commit it."""
+
+    async def commit(self, write: "Write[T]") -> T: ...
+
+    async def commit_derived(self, derive: "Derive[T]", reason_code: str | None = None) -> T: ...
+
+
+class NoRecord:
+    """For calls outside of a pipeline, which have no record."""
+
+    async def commit(self, write: "Write[T]") -> T:
+        raise AssertionError("only the pipeline can commit a call")
+
+    async def commit_derived(self, derive: "Derive[T]", reason_code: str | None = None) -> T:
+        raise AssertionError("only the pipeline can commit a call")
+
+
 async def no_check() -> None:
     """For calls outside of a pipeline, which records nothing of them."""
 
@@ -128,6 +148,7 @@ class CallInfo:
     step: RunStep = no_steps
     # Raises StoreUnavailable when what is about to be done could not be recorded.
     require_store: Callable[[], Awaitable[None]] = no_check
+    record: OpenRecord = field(default_factory=NoRecord)
     # What the answer's text has to leave free of its budget for what gates have to say.
     reserved_tokens: int = 0
 
@@ -157,6 +178,20 @@ class ToolContext:
     catalogue: "Catalogue"
     memory: Memory
     secrets: "SecretStore"
+
+    async def commit(self, write: "Write[T]") -> T:
+        """Close this call's record as done and commit it together with what `write(conn, record)` does; its value.
+
+        `write` runs first, so that the record can say what it came to: a value with `on_record` says it itself. A
+        NovaError takes back what was written, stands on the record, and is raised here once that is committed.
+        StoreUnavailable when nothing could be written. A call is committed once, after everything else it does.
+        """
+        return await self.call.record.commit(write)
+
+    async def commit_derived(self, derive: "Derive[T]", reason_code: str | None = None) -> T:
+        """The same with `derive(conn, record, link)` behind the record and all that the server derives from it. The
+        record is written by then, so what the answer gives as its reason has to be known before."""
+        return await self.call.record.commit_derived(derive, reason_code)
 
     @property
     def verifier(self) -> "Verifier":
