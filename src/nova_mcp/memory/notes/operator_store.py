@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select, update
 
 from nova_mcp.core.keywords import plain
+from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.notes.model import EVERYBODY, OperatorNote, Source
 from nova_mcp.memory.notes.rules import folded_identity, pick_idle
 from nova_mcp.memory.notes.tables import operator_note
@@ -53,6 +54,9 @@ class Stale:
 
     note_id: str | None
     current_rev: int
+
+    def on_record(self, record: CallRecord) -> CallRecord:
+        return record.with_reason("rev_conflict")
 
 
 Outcome = Stored | Refused | Stale
