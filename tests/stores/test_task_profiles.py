@@ -30,6 +30,7 @@ from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.tables import task_instance, task_profile, task_profile_term, task_term
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.migrations.runner import config
+from run_kit import tried
 
 CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("require_observed"))
 CONTENT = TaskContent("spelling", "Spelling of the shop", "Find typing errors in product texts", CONDITION)
@@ -223,8 +224,7 @@ def test_runs_are_counted_where_confidence_reads_them(db: Database) -> None:
 def upsert(db: Database, keeper: ProfileKeeper, principal: str = "ada", **asked: Any) -> Upserted | Refused | NovaError:
     change = asked.pop("change", Change())
     wish = Upsert(change, asked.pop("check", lambda content: None), **asked)
-    deciding = keeper.upserting(principal, wish)
-    return db.write_sync(lambda conn: deciding.write(conn, None))  # type: ignore[arg-type]
+    return tried(lambda: db.write_sync(keeper.upsert, principal, wish))
 
 
 FIELDS = {
