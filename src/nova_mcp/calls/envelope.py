@@ -72,6 +72,11 @@ class Envelope:
     redactor: Redactor = field(default_factory=Redactor)
 
     @property
+    def stands_unrecorded(self) -> bool:
+        """Whether the answer holds without a record: of a call that only looked, and asked the store for nothing."""
+        return self.spec is not None and self.spec.effect == "read" and not self.committed
+
+    @property
     def effect(self) -> Effect:
         return self.spec.effect if self.spec is not None else "admin"
 

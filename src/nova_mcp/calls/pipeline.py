@@ -27,8 +27,6 @@ from nova_mcp.calls.endings import (
     not_done,
     outcome_of,
     overdue,
-    settled,
-    stands_unrecorded,
     store_failed,
     unknown_tool,
 )
@@ -388,10 +386,10 @@ class Pipeline:
             self._sites.told(envelope)
             if self._parts.settings.learning.passes and not envelope.is_step:
                 self.passes.notice(envelope.evidence.tab)
-            return self._answer(envelope, settled(_answerable(envelope, ending), envelope.evidence), lesson)
+            return self._answer(envelope, _answerable(envelope, ending), lesson)
         if envelope.evidence.action_dispatched:
             return unrecorded(self._answer(envelope, ending))
-        if not envelope.committed and stands_unrecorded(ending, envelope.spec, envelope.evidence):
+        if envelope.stands_unrecorded:
             return not_recorded(self._answer(envelope, ending), failure)
         if isinstance(ending, Failed) and ending.error.reason_code == STORE_REASON:
             return self._answer(envelope, ending)

@@ -1,8 +1,8 @@
 """Runs what a call writes in the transaction of its record, before the record is appended."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from dataclasses import replace
+from typing import Protocol, TypeVar, runtime_checkable
 
 from sqlalchemy import Connection
 
@@ -31,44 +31,11 @@ def decide(conn: Connection, record: CallRecord, write: Write[T]) -> tuple[CallR
         with savepoint(conn):
             value = write(conn, record)
     except NovaError as error:
-        return failed(record, type(error), error.reason_code), error
+        return failed(record, error), error
     return value.on_record(record) if isinstance(value, OnRecord) else record, value
 
 
-@dataclass(slots=True)
-class Deciding(Generic[T]):
-    """A write on its way into the store; `outcome` is there once the call's record is committed.
-
-    Hand `decide` to the call's evidence. `write` returns an error instead of raising it, which would take the call's
-    record with it, and has to do so before it changes anything. `told` puts everything else on record.
-    """
-
-    write: Callable[[Connection, CallRecord], T | NovaError]
-    told: Callable[[CallRecord, T], CallRecord]
-    outcome: T | NovaError | None = field(default=None)
-
-    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
-        if record.outcome.kind not in ("ok", "partial"):
-            return record
-        self.outcome = outcome = self.write(conn, record)
-        if isinstance(outcome, NovaError):
-            return failed(record, type(outcome), outcome.reason_code)
-        return self.told(record, outcome)
-
-    def result(self) -> T:
-        """What it came to; raises what was wrong with the call."""
-        if isinstance(self.outcome, NovaError):
-            raise self.outcome
-        if self.outcome is None:
-            raise AssertionError("a write was answered before it was decided")
-        return self.outcome
-
-
-def with_reason(record: CallRecord, reason_code: str) -> CallRecord:
-    return record.with_reason(reason_code)
-
-
-def failed(record: CallRecord, family: type[NovaError], reason_code: str) -> CallRecord:
-    kind: OutcomeKind = "invalid" if issubclass(family, InvalidParams) else "failed"
-    outcome = replace(record.outcome, kind=kind, error_code=family.error_code, reason_code=reason_code)
+def failed(record: CallRecord, error: NovaError) -> CallRecord:
+    kind: OutcomeKind = "invalid" if isinstance(error, InvalidParams) else "failed"
+    outcome = replace(record.outcome, kind=kind, error_code=error.error_code, reason_code=error.reason_code)
     return replace(record, outcome=outcome)

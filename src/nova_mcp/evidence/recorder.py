@@ -28,9 +28,6 @@ from nova_mcp.storage.savepoints import savepoint
 
 T = TypeVar("T")
 
-# Decides in the record's own transaction what the call came to; the record it returns is the one that is written.
-Decide = Callable[[Connection, CallRecord], CallRecord]
-
 # A process on a machine that cannot be looked at counts as gone after this long without a sign of life.
 FOREIGN_SILENCE_MS = 15 * 60_000
 HEARTBEAT_S = 120
@@ -77,9 +74,9 @@ class Recorder:
         with anyio.CancelScope(shield=True):
             await self._db.write(store.register_server, info)
 
-    async def record(self, record: CallRecord, also: Sequence[Also] = (), decide: Decide | None = None) -> Link:
+    async def record(self, record: CallRecord, also: Sequence[Also] = ()) -> Link:
         """Commit one record with everything derived from it; StoreUnavailable when that failed."""
-        return await self._write(record, also, partial(self._append, decide=decide))
+        return await self._write(record, also, self._append)
 
     async def commit(self, record: CallRecord, also: Sequence[Also], write: Write[T]) -> T | NovaError:
         """Commit one record together with what `write` does before it is appended. An error of the call, with which
@@ -230,15 +227,7 @@ class Recorder:
             await self._close_outage()
             await self._db.write(store.end_server, self._server_id, self._ports.clock.now_ms(), reason)
 
-    def _append(
-        self, conn: Connection, record: CallRecord, also: tuple[Also, ...], decide: Decide | None = None
-    ) -> Link:
-        if decide is not None:
-            # Every transaction takes the chain first, this one too.
-            store.hold_chain(conn, record.caller.server_id)
-            if self._first is not None:
-                self._first(conn, record)
-            record = decide(conn, record)
+    def _append(self, conn: Connection, record: CallRecord, also: tuple[Also, ...]) -> Link:
         link = store.append_call(conn, record)
         last = [derive(conn, record, link) for derive in also]
         _finish(conn, last)

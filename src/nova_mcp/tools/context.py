@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from nova_mcp.browser.targets.registry import Tab
     from nova_mcp.evidence.decision import Derive, Write
     from nova_mcp.evidence.outage import Also
-    from nova_mcp.evidence.recorder import Decide
     from nova_mcp.memory.facts.service import FactKeeper
     from nova_mcp.memory.journal.service import Journal
     from nova_mcp.memory.journal.statistics.service import Statistician
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from nova_mcp.memory.tasks.service import TaskMemory
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tools.catalogue import Catalogue
-    from nova_mcp.tools.spec import Image, Result
+    from nova_mcp.tools.spec import Image
     from nova_mcp.verification.verifier import Verifier
 
 
@@ -63,10 +62,6 @@ class Evidence:
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
-    # Decides in that transaction what the call came to, where only the store can tell.
-    decide: "Decide | None" = None
-    # Makes the answer of a call whose outcome is decided there; asked once it is committed, and may raise.
-    after_commit: "Callable[[], Result] | None" = None
 
     @property
     def learned(self) -> "list[Learned]":
