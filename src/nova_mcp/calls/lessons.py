@@ -1,7 +1,7 @@
 """What a finished call teaches beside its own matter: what to ask the agent about, and what it was seen to use."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
@@ -32,7 +32,6 @@ from nova_mcp.memory.promotion.prompts.text import (
 from nova_mcp.settings import ToolNames
 from nova_mcp.tools.browse.learning_signals import lasting_selector
 from nova_mcp.tools.names import published_name
-from nova_mcp.tools.spec import compact
 
 AUTO_BLOCK: Final = "pksAutoLearn"
 ACTS: Final = frozenset({"act", "commit"})
@@ -184,7 +183,5 @@ def learned_block(one: Learned) -> dict[str, Json]:
 def with_lessons(answer: Answer, lesson: Lesson, learned: Sequence[Learned], spelling: ToolNames) -> Answer:
     """The answer with what the call has taught; a text that is the typed form stays that."""
     for name, block, line in lesson.blocks(learned, spelling):
-        body: dict[str, Json] = {**answer.structured, name: block}
-        text = compact(body) if answer.text == compact(answer.structured) else f"{answer.text}\n{line}"
-        answer = replace(answer, structured=body, text=text)
+        answer = answer.with_block(name, block, line)
     return answer

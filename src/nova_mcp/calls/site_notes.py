@@ -13,7 +13,7 @@ from nova_mcp.memory.notes.domain_model import DomainNote, Due, Form
 from nova_mcp.memory.notes.domain_service import DomainNotes
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.notes.note_lines import note_line, stub_line
-from nova_mcp.tools.spec import GateId, ToolSpec, compact
+from nova_mcp.tools.spec import GateId, ToolSpec
 
 GATE: Final[GateId] = "user.domain_note"
 BLOCK: Final = "siteNoteWarning"
@@ -86,11 +86,8 @@ def with_site_warning(answer: Answer, warned: tuple[Due, ...]) -> Answer:
     host = warned[-1].host
     told = [(note, form) for due in reversed(warned) for note, form in due.warning]
     notes: list[Json] = [_part(note, form, host) for note, form in told]
-    body: dict[str, Json] = {**answer.structured, BLOCK: {"domain": host, "notes": notes}}
-    if answer.text == compact(answer.structured):
-        return replace(answer, structured=body, text=compact(body))
     lines = [stub_line(note) if form == "stub" else note_line(note, "warn", note.value) for note, form in told]
-    return replace(answer, structured=body, text="\n".join([answer.text, *lines]))
+    return answer.with_block(BLOCK, {"domain": host, "notes": notes}, "\n".join(lines))
 
 
 def _part(note: DomainNote, form: Form, host: str) -> dict[str, Json]:
