@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from nova_mcp.calls.endings import Ending, committed, is_refusal, outcome_of
+from nova_mcp.calls.endings import Ending, committed, is_refusal, not_done, outcome_of
 from nova_mcp.calls.envelope import Envelope
 from nova_mcp.calls.lessons import Lessons
+from nova_mcp.calls.stage import Call, Proceed
 from nova_mcp.core.clock import Clock
 from nova_mcp.errors import NovaError
 from nova_mcp.evidence.decision import Derive, Write
@@ -21,6 +22,21 @@ from nova_mcp.storage.errors import StoreUnavailable
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+class StoreCheck:
+    """With the store down only reads run; whatever else is done must be on record."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    async def around(self, call: Call, proceed: Proceed) -> Ending:
+        if call.spec.effect != "read":
+            try:
+                await self._recorder.require()
+            except StoreUnavailable as failure:
+                raise not_done(failure) from failure
+        return await proceed()
 
 
 class Recording:
