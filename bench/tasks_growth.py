@@ -12,9 +12,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
+from sqlalchemy import Connection
 
 from bench.findings import flat
 from bench.tables import machine, show, tell
@@ -22,8 +23,9 @@ from bench.tasks_judge import Act, Scan
 from bench.tasks_world import TEXT, Owner, SetClock, Tab, _record
 from nova_mcp.core.clock import Ports, SystemIds
 from nova_mcp.core.hosts import MULTI_TENANT_DOMAINS
+from nova_mcp.errors import NovaError
 from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, ServerId
-from nova_mcp.evidence.recorder import Decide, Recorder, describe_server
+from nova_mcp.evidence.recorder import Recorder, describe_server
 from nova_mcp.memory.tasks.coverage.evidence_collector import EvidenceCollector
 from nova_mcp.memory.tasks.model import CompletionCondition, EvidencePolicy, TaskContent
 from nova_mcp.memory.tasks.profiles.service import ProfileKeeper
@@ -32,9 +34,10 @@ from nova_mcp.memory.tasks.runs.event_codec import payload_hash
 from nova_mcp.memory.tasks.runs.read import Wanted
 from nova_mcp.memory.tasks.runs.rules import FoundUnit, Report, UnitName, UnitUpdate
 from nova_mcp.memory.tasks.runs.service import RunKeeper
-from nova_mcp.memory.tasks.runs.transactions import Change, Reported
+from nova_mcp.memory.tasks.runs.transactions import Change, Occasion, Reported
 from nova_mcp.storage.engine import Database
 
+T = TypeVar("T")
 UNITS = (10, 1_000, 5_000)
 OTHERS = (10, 100, 1_000)
 USUAL_UNITS, USUAL_OTHERS = 100, 10
@@ -84,18 +87,19 @@ class Place:
 
     # -- calls
 
-    def ask(self, owner: Owner, decide: Decide) -> None:
+    def ask(self, owner: Owner, work: Callable[[Connection, Occasion], T]) -> T | NovaError:
         self.clock.at_ms += 10
         record = CallRecord(
             self.recorder._ports.ids.call_id(), Caller(*owner, SERVER), "nova.task", "write", self.clock.at_ms, 1,
             CallOutcome("ok"),
         )  # fmt: skip
-        self.db.write_sync(self.recorder._append, record, self.recorder._also, decide)
+        at = Occasion(owner, self.clock.at_ms)
+        return self.db.write_sync(
+            self.recorder._append_written, record, self.recorder._also, lambda conn, _: work(conn, at)
+        )
 
     def begin(self, owner: Owner, units: int) -> tuple[str, int]:
-        deciding = self.keeper.creating(owner, RunWish(content=CONTENT), {})
-        self.ask(owner, deciding.decide)
-        begun: Any = deciding.result()
+        begun: Any = self.ask(owner, lambda conn, at: self.keeper.create(conn, at, RunWish(content=CONTENT)))
         run, rev = str(begun.created.run.instance_id), 0
         for first in range(0, units, AT_ONCE):
             some = range(first, min(units, first + AT_ONCE))
@@ -104,9 +108,8 @@ class Place:
         return run, rev
 
     def report(self, owner: Owner, run: str, rev: int, report: Report) -> int:
-        deciding = self.keeper.progressing(owner, _change("progress", run, rev), report, {})
-        self.ask(owner, deciding.decide)
-        told: Any = deciding.result()
+        change = _change("progress", run, rev)
+        told: Any = self.ask(owner, lambda conn, at: self.keeper.progress(conn, at, change, report))
         return int(told.instance_rev)
 
     # -- what is measured
@@ -117,14 +120,11 @@ class Place:
         self.rev = self.report(ADA, self.run, self.rev, Report(updates=(update,)))
 
     def get(self, number: int) -> None:
-        deciding = self.keeper.looking(ADA, self.run, Wanted(), {})
-        self.ask(ADA, deciding.decide)
-        deciding.result()
+        self.ask(ADA, lambda conn, at: self.keeper.look(conn, at, self.run, Wanted()))
 
     def complete(self, number: int) -> None:
-        deciding = self.keeper.completing(ADA, _change("complete", self.run, self.rev), (Reported(), None), {})
-        self.ask(ADA, deciding.decide)
-        deciding.result()
+        change = _change("complete", self.run, self.rev)
+        self.ask(ADA, lambda conn, at: self.keeper.complete(conn, at, change, Reported(), None))
 
     def read(self, number: int, owner: Owner = ADA, scan: Scan | None = None) -> None:
         self.clock.at_ms += 3_000

@@ -53,18 +53,20 @@ class Play:
     # -- saying
 
     def create(self, wish: RunWish) -> None:
-        deciding = self.keeper.creating(ADA, wish, self.world.lives)
-        self.world.ask(ADA, "nova.task_instance_create", deciding.decide)
-        begun: Any = deciding.result()
+        begun: Any = self.world.ask(
+            ADA, "nova.task_instance_create", lambda conn, at: self.keeper.create(conn, at, wish)
+        )
         self.run = begun.created.run.instance_id
         self.story.members[ADA] = self.world.clock.at_ms
 
     def say(self, agent: Owner, **report: Any) -> None:
         event = f"e{next(_numbers)}"
         change = Change("progress", self.run, self.rev, event, payload_hash("progress", {"event": event}))
-        deciding = self.keeper.progressing(agent, change, Report(**report), self.world.lives)
-        self.world.ask(agent, "nova.task_instance_progress", deciding.decide)
-        told: Any = deciding.result()
+        told: Any = self.world.ask(
+            agent,
+            "nova.task_instance_progress",
+            lambda conn, at: self.keeper.progress(conn, at, change, Report(**report)),
+        )
         self.rev = told.instance_rev
         self.story.members.setdefault(agent, self.world.clock.at_ms)
 
@@ -77,9 +79,12 @@ class Play:
             key: StepReport(key, one.state, "shown" if one.holds else "", result_given=True)  # type: ignore[arg-type]
             for key, one in said.items()
         }
-        deciding = self.keeper.completing(agent, change, (Reported(shown), None), self.world.lives)
-        self.world.ask(agent, "nova.task_instance_complete", deciding.decide)
-        match deciding.result():
+        done = self.world.ask(
+            agent,
+            "nova.task_instance_complete",
+            lambda conn, at: self.keeper.complete(conn, at, change, Reported(shown), None),
+        )
+        match done:
             case Completed():
                 found: tuple[str, ...] = ()
                 self.over = True
@@ -94,9 +99,11 @@ class Play:
         if not self.over:
             event = f"e{next(_numbers)}"
             change = Change("abort", self.run, self.rev, event, payload_hash("abort", {"event": event}))
-            deciding = self.keeper.aborting(ADA, change, ("aborted", "played"), self.world.lives)
-            self.world.ask(ADA, "nova.task_instance_abort", deciding.decide)
-            deciding.result()
+            self.world.ask(
+                ADA,
+                "nova.task_instance_abort",
+                lambda conn, at: self.keeper.abort(conn, at, change, "aborted", "played"),
+            )
 
     # -- units as the run has them
 

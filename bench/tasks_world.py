@@ -2,8 +2,9 @@
 
 import random
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -12,13 +13,16 @@ from nova_mcp.calls.page_sight import _redirected
 from nova_mcp.core.clock import Ports, SystemIds
 from nova_mcp.core.page.selectors import selector_hash
 from nova_mcp.core.urls import redact_query, url_hash
+from nova_mcp.errors import NovaError
 from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Effect, Flag, PageState, Signals, Touched
 from nova_mcp.evidence.page_sights import Channels, PageLife, ScanMeasures, ScanSeen, Sight
-from nova_mcp.evidence.recorder import Decide, Recorder
+from nova_mcp.evidence.recorder import Recorder
 from nova_mcp.memory.tasks.coverage import evidence_store
 from nova_mcp.memory.tasks.coverage.evidence_collector import EvidenceCollector
 from nova_mcp.memory.tasks.coverage.locators import path_hash
+from nova_mcp.memory.tasks.runs.transactions import Occasion
 
+T = TypeVar("T")
 Owner = tuple[str, str]
 SITE = "https://shop.example"
 PLAIN = tuple(f"{SITE}/p{number}" for number in range(5))
@@ -182,8 +186,8 @@ class World:
         else:
             self.evidence.missed(record)
 
-    def ask(self, agent: Owner, tool: str, decide: Decide) -> None:
-        """A call without a page that the store decides."""
+    def ask(self, agent: Owner, tool: str, work: Callable[[Connection, Occasion], T]) -> T | NovaError:
+        """A call on a run, as its tool commits it."""
         record = CallRecord(
             call_id=self.ports.ids.call_id(),
             caller=Caller(*agent, self.recorder.server_id),
@@ -193,7 +197,8 @@ class World:
             duration_ms=1,
             outcome=CallOutcome("ok"),
         )
-        self.recorder._append(self.conn, record, self.recorder._also, decide)
+        at = Occasion(agent, self.clock.at_ms, self.lives)
+        return self.recorder._append_written(self.conn, record, self.recorder._also, lambda conn, _: work(conn, at))
 
 
 def _record(act: Act, tab: Tab, *, server: Any, ids: Any, scripted: bool = False) -> CallRecord:

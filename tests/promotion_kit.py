@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from nova_mcp.core.clock import system_ports
 from nova_mcp.evidence import store as ledger
+from nova_mcp.evidence.decision import Write
 from nova_mcp.evidence.model import (
     Caller,
     CallOutcome,
@@ -22,7 +23,7 @@ from nova_mcp.evidence.model import (
     Touched,
 )
 from nova_mcp.evidence.outage import Also
-from nova_mcp.evidence.recorder import Decide, Recorder
+from nova_mcp.evidence.recorder import Recorder
 from nova_mcp.memory.journal.collector import collecting
 from nova_mcp.memory.journal.evidence import Observation, Occasion, Seen, ToolEvent
 from nova_mcp.memory.journal.statistics.counters import Counters
@@ -174,8 +175,12 @@ class Site:
         self.db.write_sync(self.write, made)
         return made.call_id
 
-    def write(self, conn: Any, made: CallRecord, also: Sequence[Also] = (), decide: Decide | None = None) -> None:
-        self.recorder._append(conn, made, (*self.recorder._also, *also), decide)
+    def write(self, conn: Any, made: CallRecord, also: Sequence[Also] = (), write: Write[Any] | None = None) -> Any:
+        """What `write` came to, once the record and all that is derived from it is written."""
+        every = (*self.recorder._also, *also)
+        if write is None:
+            return self.recorder._append(conn, made, every)
+        return self.recorder._append_written(conn, made, every, write)
 
     def look(self, at_ms: int, *checks: Checked, tool: str = "nova.perceive") -> str:
         told = Signals(structure="page", checks=checks)

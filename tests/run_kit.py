@@ -1,11 +1,13 @@
 """Runs in a store without a server: whom they belong to, what is reported to them, and what comes of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
+from nova_mcp.errors import NovaError
 from nova_mcp.memory.tasks.model import Check, CompletionCondition, EvidencePolicy, TaskContent
 from nova_mcp.memory.tasks.runs.create import Created, RunCreator, RunWish
 from nova_mcp.memory.tasks.runs.event_codec import payload_hash
@@ -13,6 +15,7 @@ from nova_mcp.memory.tasks.runs.rules import CheckUpdate, FindingReport, FoundUn
 from nova_mcp.memory.tasks.runs.store import Run, run_of
 from nova_mcp.memory.tasks.runs.transactions import Change, Occasion, Reported, Runs
 
+T = TypeVar("T")
 ADA = ("local", "ada")
 BOB = ("local", "bob")
 EVE = ("other", "ada")
@@ -90,6 +93,14 @@ class Story:
     def abort(self, outcome: Any = "aborted") -> Any:
         sent = change(self.run, self.now.state.rev, None, "abort")
         return self.runs.abort(self.conn, Occasion(self.owner, self.at_ms), sent, outcome, "not needed")
+
+
+def tried(work: Callable[[], T]) -> T | NovaError:
+    """What a write came to, an error of the call included."""
+    try:
+        return work()
+    except NovaError as error:
+        return error
 
 
 def found(*keys: str) -> tuple[FoundUnit, ...]:

@@ -10,7 +10,7 @@ import pytest
 from nova_mcp.core.clock import Ports
 from nova_mcp.errors import InvalidParams
 from nova_mcp.memory.facts.model import ClaimResult
-from nova_mcp.memory.facts.service import FactKeeper, Noting
+from nova_mcp.memory.facts.service import FactKeeper
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.context import Evidence
@@ -104,6 +104,12 @@ async def told(results: tuple[ClaimResult, ...] | None, *claims: dict[str, Any],
         require_ready=lambda: None,
         perception=SimpleNamespace(snapshot=lambda name, _: LOOKS.get(name)),
     )
+
+    async def commit_derived(derive: object) -> tuple[ClaimResult, ...] | None:
+        # The tab goes on; the answer is about the page the claims were taken for.
+        tab.url, tab.page_epoch = "https://later.test/", 3
+        return results
+
     ctx = SimpleNamespace(
         tab=tab,
         evidence=Evidence(),
@@ -111,15 +117,9 @@ async def told(results: tuple[ClaimResult, ...] | None, *claims: dict[str, Any],
         secrets=SimpleNamespace(redactor=Redactor()),
         call=SimpleNamespace(call_id="c1"),
         ports=cast(Ports, SimpleNamespace(clock=CLOCK)),
+        commit_derived=commit_derived,
     )
-    await ok_observe.run(cast(Any, ctx), observe(*claims, **more))
-    (also,) = ctx.evidence.also
-    noting = cast(Any, also).__self__
-    assert isinstance(noting, Noting)
-    noting.results = results
-    # The tab goes on; the answer is about the page the claims were taken for.
-    tab.url, tab.page_epoch = "https://later.test/", 3
-    answer = cast(Any, ctx.evidence.after_commit)()
+    answer = await ok_observe.run(cast(Any, ctx), observe(*claims, **more))
     assert isinstance(answer, ObserveResult)
     return answer
 

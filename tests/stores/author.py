@@ -13,16 +13,15 @@ from nova_mcp.memory.journal.collector import collecting
 from nova_mcp.memory.journal.statistics.counters import Counters
 from nova_mcp.memory.knowledge.model import Action, Context, Fingerprint, Playbook, Signal, StableId
 from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
-from nova_mcp.memory.knowledge.writes.deciding import entry_write
+from nova_mcp.memory.knowledge.writes.entry_write import entry_write
 from nova_mcp.memory.knowledge.writes.page_check import PageCheck
 from nova_mcp.memory.knowledge.writes.rules import Patch, Upsert
 from nova_mcp.memory.knowledge.writes.store import Writer
-from nova_mcp.memory.promotion import steps_store
+from nova_mcp.memory.promotion import promoter, steps_store
 from nova_mcp.memory.promotion.collector import HOOKS
 from nova_mcp.memory.promotion.drafts.draft_store import Looks
-from nova_mcp.memory.promotion.drafts.generator import Generation, planned
+from nova_mcp.memory.promotion.drafts.generator import planned, write_drafts
 from nova_mcp.memory.promotion.promoter import Wish
-from nova_mcp.memory.promotion.service import Promoting
 from nova_mcp.memory.promotion.sightings import EntrySighting, Sightings
 from nova_mcp.storage.engine import Database
 from promotion_kit import DAY_MS, HERE, NOW, WORKED, Site, added, phenomenon
@@ -92,27 +91,30 @@ def upsert(site):
         Fingerprint((Signal("dom", "#layer"),)),
         Playbook("dismiss", (Action("click", "#shut"),)),
     )
-    deciding = entry_write(lambda conn, _: WRITER.upsert(conn, HERE, wish, CHECK))
-    return _told(site, "nova.pks_upsert"), (), deciding.decide, lambda: deciding.outcome.kind
+    write = entry_write(lambda conn: WRITER.upsert(conn, HERE, wish, CHECK))
+    return _told(site, "nova.pks_upsert"), (), write, lambda done: done.kind
 
 
 def patch(site):
     changes = Patch(playbook=Playbook("dismiss", (Action("click", "#new"),)), context=Context(routes=("desk",)))
-    deciding = entry_write(lambda conn, _: WRITER.patch(conn, HERE, "banner", changes, CHECK))
-    return _told(site, "nova.pks_patch"), (), deciding.decide, lambda: deciding.outcome.kind
+    write = entry_write(lambda conn: WRITER.patch(conn, HERE, "banner", changes, CHECK))
+    return _told(site, "nova.pks_patch"), (), write, lambda done: done.kind
 
 
 def promote(site):
-    promoting = Promoting(Wish(HERE), LATER)
-    applied = lambda: ",".join(f"{one.stable_id}:{one.applied}" for one in promoting.decisions)  # noqa: E731
-    return _told(site, "nova.learn_promote"), (promoting.also,), None, applied
+    decisions = []
+
+    def also(conn, record, link):
+        decisions.extend(promoter.promote(conn, Wish(HERE), LATER))
+
+    applied = lambda _: ",".join(f"{one.stable_id}:{one.applied}" for one in decisions)  # noqa: E731
+    return _told(site, "nova.learn_promote"), (also,), None, applied
 
 
 def generate(site):
     plan = site.db.read_sync(planned, HERE, "local", 5, LATER)
-    generation = Generation(plan, Looks(LATER))
-    deciding = entry_write(generation.write)
-    return _told(site, "nova.learn_generate"), (), deciding.decide, lambda: str(len(generation.done.written))
+    write = entry_write(lambda conn: write_drafts(conn, plan, Looks(LATER)))
+    return _told(site, "nova.learn_generate"), (), write, lambda done: str(len(done.written))
 
 
 def revalidate(site):
@@ -120,7 +122,7 @@ def revalidate(site):
     signals = Signals(checks=(Checked("banner", "hard_drift", "#go"),))
     sightings = Sightings(HERE, (EntrySighting(entry, 0.5),))
     also = (sightings.also,)
-    return _told(site, "nova.revalidate", "read", signals), also, None, lambda: ",".join(sorted(sightings.recorded))
+    return _told(site, "nova.revalidate", "read", signals), also, None, lambda _: ",".join(sorted(sightings.recorded))
 
 
 OPERATIONS = {"upsert": upsert, "patch": patch, "promote": promote, "generate": generate, "revalidate": revalidate}
@@ -132,12 +134,12 @@ def perform(db, name, server, *points):
     site = Site(db, Build, server)
     ports = Ports(clock, SystemIds(clock), Stopping(*points))
     site.recorder = Recorder(db, ports, site.recorder.server_id, also=(collecting(HOOKS, Counters().count),))
-    made, also, decide, outcome = OPERATIONS[name](site)
+    made, also, write, outcome = OPERATIONS[name](site)
     ports.faults.hit("ready")
-    db.write_sync(site.write, made, also, decide)
+    done = db.write_sync(site.write, made, also, write)
     # As the recorder does it outside of the transaction.
     ports.faults.hit("ledger.after_commit")
-    return outcome()
+    return outcome(done)
 
 
 if __name__ == "__main__":

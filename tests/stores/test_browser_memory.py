@@ -9,7 +9,6 @@ from sqlalchemy import delete, insert, select, update
 
 from nova_mcp.core.clock import SystemIds
 from nova_mcp.core.connections import AgentConnections
-from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, ServerId
 from nova_mcp.memory.knowledge.tables import knowledge_scope
 from nova_mcp.memory.notes import memory_store
 from nova_mcp.memory.notes.daily_work import daily
@@ -49,12 +48,7 @@ def keeper_of(db, **memory):
 def recall(db, keeper, host=None, query="", now=NOW, **more):
     given = {"principal": "local", "memory_type": None, "include_expired": False, "limit": 10}
     wanted = RecallQuery(host=host, words=words_of(query), **{**given, **more})
-    record = CallRecord(
-        "c", Caller("local", "a", ServerId("s")), "nova.memory_recall", "read", now, 0, CallOutcome("ok")
-    )
-    deciding = keeper.recalling(wanted)
-    db.write_sync(deciding.decide, record)
-    return deciding.result()
+    return db.write_sync(keeper.recall, wanted, now)
 
 
 def stored(db):

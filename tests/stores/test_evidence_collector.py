@@ -464,18 +464,17 @@ async def test_a_call_that_the_store_decides_knows_of_a_gap_before(open_db, stor
     collector.missed(call())
     told = []
 
-    def decide(conn, record):
+    def write(conn, record):
         told.append(bool(conn.execute(select(task_instance.c.ledger_gap)).scalar_one()))
-        return record
 
     def fails(conn, record, link):
         raise StoreUnavailable("down", "gone")
 
     with pytest.raises(StoreUnavailable):
-        await recorder.record(call(url=None, call_id="first"), (fails,), decide)
+        await recorder.commit(call(url=None, call_id="first"), (fails,), write)
     # What was marked with a record that was lost is marked again.
-    await recorder.record(call(url=None, call_id="second"), decide=decide)
-    await recorder.record(call(url=None, call_id="third"), decide=decide)
+    await recorder.commit(call(url=None, call_id="second"), (), write)
+    await recorder.commit(call(url=None, call_id="third"), (), write)
     assert told == [True, True, True]
 
 

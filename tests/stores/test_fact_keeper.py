@@ -71,10 +71,9 @@ def bob(connections):
     return connections.of(("local", "bob"))
 
 
-def report(db, keeper, *claims, tab=None, call="c1", kind="ok"):
-    noting = keeper.noting(keeper.place(tab or Tab()), claims, call)
-    db.write_sync(noting.also, Ended(kind), None)
-    return noting.results
+def report(db, keeper, *claims, tab=None, call="c1"):
+    place = keeper.place(tab or Tab())
+    return db.write_sync(keeper.note, place, keeper.observations(place, claims, call))
 
 
 BOTH = Claim("core.login_state", "logged_in"), Claim("core.page.type", "cart")
@@ -103,9 +102,11 @@ async def test_a_hint_that_comes_back_after_all_was_well_is_told_in_full(db, kee
     assert (old.hint.keys, old.unchanged) == (("core.login_state", "core.page.type"), False)
 
 
-async def test_a_claim_of_a_call_that_came_to_nothing_is_not_kept(db, keeper):
-    assert report(db, keeper, *BOTH, kind="failed") is None
-    assert (await keeper.known(keeper.place(Tab()))).facts == {}
+@pytest.mark.parametrize(("kind", "kept"), [("failed", set()), ("ok", {"core.login_state"})])
+async def test_what_nova_saw_in_a_call_that_came_to_nothing_is_not_kept(db, keeper, kind, kept):
+    place = keeper.place(Tab())
+    db.write_sync(keeper.seen(place, {"core.login_state": "logged_in"}, "c1"), Ended(kind), None)
+    assert set((await keeper.known(place)).facts) == kept
 
 
 @pytest.mark.parametrize("tail", ["?q=" + "a" * 3_000, "/" + "b" * 3_000, "?q=" + "a" * 70_000, "#/" + "c" * 3_000])

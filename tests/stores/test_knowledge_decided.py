@@ -6,18 +6,20 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nova_mcp.evidence import store as ledger
+from nova_mcp.evidence.decision import decide
 from nova_mcp.evidence.model import CallOutcome, PageState, Signals, Touched
 from nova_mcp.memory.journal.collector import derive
 from nova_mcp.memory.knowledge import store
 from nova_mcp.memory.knowledge.model import Action, Context, Fingerprint, Playbook, ScopeName, Signal, StableId
 from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
-from nova_mcp.memory.knowledge.writes.deciding import entry_write
+from nova_mcp.memory.knowledge.writes.entry_write import entry_write
 from nova_mcp.memory.knowledge.writes.page_check import PageCheck
 from nova_mcp.memory.knowledge.writes.rules import Patch, Upsert, Written
 from nova_mcp.memory.knowledge.writes.store import Writer
 from nova_mcp.memory.promotion import steps_store
 from nova_mcp.memory.promotion.collector import HOOKS
 from nova_mcp.memory.promotion.telemetry import BACKING_MS, Report, backing, event_keys
+from nova_mcp.tools.knowledge.write_context import written
 
 HERE = ScopeName("shop.test")
 NOW = 1_800_000_000_000
@@ -62,21 +64,20 @@ class Caller:
         made = self._record(
             at_ms, tool_name="nova.pks_upsert", effect="write", outcome=CallOutcome("ok"), touched=Touched()
         )
-        deciding = entry_write(write)
 
         def run(conn):
             ledger.hold_chain(conn, made.caller.server_id)
-            told = deciding.decide(conn, made)
+            told, done = decide(conn, made, entry_write(write))
             derive(conn, told, ledger.append_call(conn, told), HOOKS)
-            return told
+            return done, told
 
-        return deciding, self.db.write_sync(run)
+        return self.db.write_sync(run)
 
 
 def test_acting_and_writing_servers_finish_together_and_lose_nothing(store_url, open_db, build):
     actors = [Caller(open_db(store_url), build, name) for name in ("a1", "a2")]
     authors = [Caller(open_db(store_url), build, name) for name in ("w1", "w2")]
-    authors[0].write(NOW, lambda conn, _: WRITER.upsert(conn, HERE, WISH, CHECK))
+    authors[0].write(NOW, lambda conn: WRITER.upsert(conn, HERE, WISH, CHECK))
     rounds = 12
 
     def act(caller):
@@ -87,9 +88,9 @@ def test_acting_and_writing_servers_finish_together_and_lose_nothing(store_url, 
         for number in range(rounds):
             patch = Patch(context=Context(routes=(f"{caller.server}-{number}", "desk")))
             done, _ = caller.write(
-                NOW + number * MINUTE, lambda conn, _, patch=patch: WRITER.patch(conn, HERE, "bar", patch, CHECK)
+                NOW + number * MINUTE, lambda conn, patch=patch: WRITER.patch(conn, HERE, "bar", patch, CHECK)
             )
-            assert isinstance(done.outcome, Written)
+            assert isinstance(done, Written)
 
     with ThreadPoolExecutor(4) as threads:
         for done in [threads.submit(act, one) for one in actors] + [threads.submit(author, one) for one in authors]:
@@ -99,19 +100,26 @@ def test_acting_and_writing_servers_finish_together_and_lose_nothing(store_url, 
     assert kept.kept.health.successes == 2 * rounds
 
 
-def test_a_write_that_was_refused_says_so_on_its_record_and_raises_nothing(db, build):
+def test_a_write_that_was_refused_says_so_on_its_record(db, build):
     caller = Caller(db, build, "s1")
-    _, told = caller.write(NOW, lambda conn, _: WRITER.patch(conn, HERE, "bar", Patch(type="custom"), CHECK))
+
+    def patch(patch):
+        def write(conn):
+            return written(WRITER.patch(conn, HERE, "bar", patch, CHECK), "patch", HERE, "bar")
+
+        return caller.write(NOW, write)
+
+    _, told = patch(Patch(type="custom"))
     assert (told.outcome.kind, told.outcome.reason_code) == ("failed", "pks.scope_not_found")
-    _, first = caller.write(NOW, lambda conn, _: WRITER.upsert(conn, HERE, WISH, CHECK))
+    _, first = caller.write(NOW, lambda conn: WRITER.upsert(conn, HERE, WISH, CHECK))
     assert (first.outcome.kind, first.signals.high_signal) == ("ok", True)
-    _, again = caller.write(NOW, lambda conn, _: WRITER.upsert(conn, HERE, WISH, CHECK))
+    _, again = caller.write(NOW, lambda conn: WRITER.upsert(conn, HERE, WISH, CHECK))
     assert (again.outcome.kind, again.signals.high_signal) == ("ok", False)
     stale = Patch(type="custom", expected_revision=7)
-    _, late = caller.write(NOW, lambda conn, _: WRITER.patch(conn, HERE, "bar", stale, CHECK))
+    _, late = patch(stale)
     assert (late.outcome.kind, late.outcome.reason_code, late.signals.high_signal) == ("ok", "rev_conflict", False)
     broad = Patch(playbook=Playbook("dismiss", (Action("click", "*"),)))
-    _, bad = caller.write(NOW, lambda conn, _: WRITER.patch(conn, HERE, "bar", broad, CHECK))
+    _, bad = patch(broad)
     assert (bad.outcome.kind, bad.outcome.error_code) == ("invalid", -32602)
 
 

@@ -12,13 +12,12 @@ from nova_mcp.memory.journal.statistics.tables import statistic_total
 from nova_mcp.memory.knowledge import store
 from nova_mcp.memory.knowledge.model import Context
 from nova_mcp.memory.knowledge.writes.content_rules import LiveLook
-from nova_mcp.memory.knowledge.writes.deciding import entry_write
+from nova_mcp.memory.knowledge.writes.entry_write import entry_write
 from nova_mcp.memory.knowledge.writes.page_check import PageCheck
 from nova_mcp.memory.knowledge.writes.rules import Patch, Written
 from nova_mcp.memory.knowledge.writes.store import Writer
 from nova_mcp.memory.promotion import steps_store
-from nova_mcp.memory.promotion.promoter import Wish
-from nova_mcp.memory.promotion.service import Promoting
+from nova_mcp.memory.promotion.promoter import Wish, promote
 from promotion_kit import FAILED, HERE, NOW, WORKED, Site, added, phenomenon
 
 WRITER = Writer(steps_store)
@@ -52,7 +51,7 @@ def told(site, number, principal, tool="nova.pks_patch"):
 
 def patching(number, principal):
     patch = Patch(context=Context(routes=(f"{principal}-{number}", "desk")))
-    return entry_write(lambda conn, _: WRITER.patch(conn, HERE, "banner", patch, CHECK))
+    return entry_write(lambda conn: WRITER.patch(conn, HERE, "banner", patch, CHECK))
 
 
 @pytest.mark.postgres
@@ -69,16 +68,16 @@ def test_a_call_that_waits_for_an_entry_keeps_nothing_that_its_writer_still_need
             wait_for_a_blocked_session(conn, other)
 
         def patched(conn, record):
-            decided = patching(1, "ann").decide(conn, record)
+            done = patching(1, "ann")(conn, record)
             meanwhile(conn)
-            return decided
+            return done
 
         def promoted(conn, record, link):
-            Promoting(Wish(HERE), NOW).also(conn, record, link)
+            promote(conn, Wish(HERE), NOW)
             meanwhile(conn)
 
-        also, decide = ((promoted,), None) if asks == "promote" else ((), patched)
-        writing.db.write_sync(writing.write, told(writing, 1, "ann"), also, decide)
+        also, write = ((promoted,), None) if asks == "promote" else ((), patched)
+        writing.db.write_sync(writing.write, told(writing, 1, "ann"), also, write)
         began[0].result(30)
     assert writing.entry().kept.health.successes == 1
 
@@ -90,18 +89,21 @@ def test_servers_that_write_promote_and_act_at_once_all_finish_and_nothing_is_lo
 
     def patch():
         for number in range(ROUNDS):
-            deciding = patching(number, "ann")
-            one.db.write_sync(one.write, told(one, number, "ann"), (), deciding.decide)
-            if not isinstance(deciding.outcome, Written):
-                failures.append(deciding.outcome)
+            done = one.db.write_sync(one.write, told(one, number, "ann"), (), patching(number, "ann"))
+            if not isinstance(done, Written):
+                failures.append(done)
 
-    def promote():
+    def decide():
         for number in range(ROUNDS):
-            promoting = Promoting(Wish(HERE), NOW + number * MINUTE)
+            decisions = []
+
+            def promoted(conn, record, link, at_ms=NOW + number * MINUTE, decisions=decisions):
+                decisions.extend(promote(conn, Wish(HERE), at_ms))
+
             made = told(two, number, "bob", "nova.learn_promote")
             made = replace(made, before=replace(made.before, url=None), after=replace(made.after, url=None))
-            two.db.write_sync(two.write, made, (promoting.also,))
-            failures.extend(found for found in promoting.decisions if found.write_error)
+            two.db.write_sync(two.write, made, (promoted,))
+            failures.extend(found for found in decisions if found.write_error)
 
     def act(site, principal):
         for number in range(ROUNDS):
@@ -109,7 +111,7 @@ def test_servers_that_write_promote_and_act_at_once_all_finish_and_nothing_is_lo
             site.call(NOW + number * MINUTE, signals, principal=principal, target=f"tab_{principal}")
 
     with ThreadPoolExecutor(4) as threads:
-        work = [threads.submit(patch), threads.submit(promote)]
+        work = [threads.submit(patch), threads.submit(decide)]
         work += [threads.submit(act, three, "cy"), threads.submit(act, four, "dee")]
         for done in work:
             done.result(120)

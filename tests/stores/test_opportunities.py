@@ -8,13 +8,14 @@ import pytest
 
 from nova_mcp.core.connections import AgentConnections
 from nova_mcp.core.page.selectors import normalize_selector
+from nova_mcp.evidence.decision import decide
 from nova_mcp.evidence.model import Caller, CallOutcome, CallRecord, Link, ServerId
 from nova_mcp.memory.knowledge import store as knowledge_store
 from nova_mcp.memory.knowledge.model import Action, Content, Fingerprint, Playbook, ScopeName, Signal
 from nova_mcp.memory.knowledge.store import Birth
 from nova_mcp.memory.promotion.model import DAY_MS
 from nova_mcp.memory.promotion.prompts import store
-from nova_mcp.memory.promotion.prompts.prompter import Prompter, written_of
+from nova_mcp.memory.promotion.prompts.prompter import OwnAnswer, Prompter, written_of
 from nova_mcp.memory.promotion.prompts.rules import AlreadyResolved, Moment, Resolution
 from promotion_kit import added, phenomenon
 
@@ -49,9 +50,10 @@ def told(db, asking, at_ms=NOW):
 
 
 def answered(db, prompter, opportunity_id, verdict="unsafe", principal="me"):
-    answering = prompter.answering(principal, opportunity_id, verdict, None)
-    kept = db.write_sync(lambda conn: answering.decide(conn, record()))
-    return answering, kept.outcome
+    """What the answer came to, and how its call is recorded."""
+    given = OwnAnswer(opportunity_id, verdict, None)
+    kept, done = db.write_sync(decide, record(), lambda conn, _: prompter.answer(conn, principal, given, NOW))
+    return done, kept.outcome
 
 
 def test_a_question_outlives_the_server_that_asked_it(db, prompter):
@@ -93,8 +95,7 @@ def test_principals_are_asked_each_for_themselves(db, prompter):
     assert db.read_sync(store.has_open, "me", "shop.test")
     assert not db.read_sync(store.has_open, "you", "shop.test")
     assert not db.read_sync(store.has_open, "me", "other.test")
-    answering, outcome = answered(db, prompter, mine.opportunity_id, principal="you")
-    assert answering.result is None
+    _, outcome = answered(db, prompter, mine.opportunity_id, principal="you")
     assert (outcome.kind, outcome.error_code, outcome.reason_code) == ("failed", -32004, "learn.opportunity_not_found")
     assert told(db, prompter.asking("you", ORIGIN, [BANNER])).prompt.opportunity.opportunity_id == mine.opportunity_id
 
@@ -137,8 +138,8 @@ def test_an_upsert_retires_candidates_that_raised_themselves(db, prompter):
     prompt = told(db, prompter.asking("me", ORIGIN, [BANNER])).prompt
     # Stored since by the agent that was asked.
     added(db, phenomenon("mine", level=1, type="consent_cmp"), Birth("manual"))
-    answering, outcome = answered(db, prompter, prompt.opportunity.opportunity_id, "upsert")
-    assert (answering.superseded, outcome.kind) == (1, "ok")
+    done, outcome = answered(db, prompter, prompt.opportunity.opportunity_id, "upsert")
+    assert (done.superseded, outcome.kind) == (1, "ok")
     retired = {name for name in names if db.read_sync(knowledge_store.find, here, name)[0].kept.deprecated}
     assert retired == {"auto"}
 

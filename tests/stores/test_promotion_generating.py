@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from sqlalchemy import select
@@ -34,8 +35,8 @@ from nova_mcp.memory.knowledge.writes.page_check import PageCheck
 from nova_mcp.memory.promotion import event_store
 from nova_mcp.memory.promotion.collector import HOOKS
 from nova_mcp.memory.promotion.drafts import track_store
-from nova_mcp.memory.promotion.drafts.draft_store import Looks
-from nova_mcp.memory.promotion.drafts.generator import Generation, planned
+from nova_mcp.memory.promotion.drafts.draft_store import Drafted, Looks
+from nova_mcp.memory.promotion.drafts.generator import DraftPlan, planned, write_drafts
 from nova_mcp.memory.promotion.drafts.jobs import take_up
 from nova_mcp.memory.promotion.drafts.trace_store import route_pattern
 from nova_mcp.memory.promotion.model import DAY_MS
@@ -56,6 +57,11 @@ BANNER = Signals(
     method="reject",
     seen_signals=(("vendor", "onetrust", None), ("dom", "#cmp", None)),
 )
+
+
+class Generation(NamedTuple):
+    plan: DraftPlan
+    done: Drafted
 
 
 class Desk:
@@ -84,9 +90,7 @@ class Desk:
     def generate(self, now_ms=T0, limit=5, **looks):
         plan = self.plan(now_ms, limit)
         checks = {key: PageCheck(now_ms, looks=looks) for key in plan.contents} if looks else {}
-        generation = Generation(plan, Looks(now_ms, checks))
-        self.db.write_sync(lambda conn: generation.write(conn, None))
-        return generation
+        return Generation(plan, self.db.write_sync(write_drafts, plan, Looks(now_ms, checks)))
 
     def entries(self):
         return self.db.read_sync(knowledge.entries, HOST)
@@ -213,11 +217,9 @@ def test_what_somebody_else_wrote_meanwhile_stays(desk):
     for number in range(3):
         desk.dismiss(T0 + number * HOUR)
     plan = desk.plan()
-    first, second = (Generation(plan, Looks(T0)) for _ in range(2))
-    for one in (first, second):
-        desk.db.write_sync(lambda conn, one=one: one.write(conn, None))
-    assert len(first.done.written) == 1
-    assert [one.reason for one in second.done.skipped] == ["already_covered"]
+    first, second = (desk.db.write_sync(write_drafts, plan, Looks(T0)) for _ in range(2))
+    assert len(first.written) == 1
+    assert [one.reason for one in second.skipped] == ["already_covered"]
     assert len(desk.events()) == 1
 
 

@@ -8,13 +8,14 @@ from test_task_profiles import CONTENT, TENANTS, Counting, Still, found, make, r
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.errors import NovaError
-from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.guidance import store as guidance_store
 from nova_mcp.memory.tasks.guidance.rules import GuidanceLog, Said
 from nova_mcp.memory.tasks.guidance.service import GuidanceKeeper, Logged, Saying, Verdict
 from nova_mcp.memory.tasks.profiles import store as profile_store
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.tables import task_instance
 from nova_mcp.storage.engine import Database
+from run_kit import tried
 
 WRITERS = 4
 
@@ -27,14 +28,12 @@ def keeper(db: Database, seed: int = 0) -> GuidanceKeeper:
 
 def say(db: Database, run: str, text: str = "Keep names.", principal: str = "ada", seed: int = 0) -> object:
     saying = Saying(Said(None, "style", text), "user", {"text": text}, run, "default")
-    deciding = keeper(db, seed).logging(principal, saying)
-    return db.write_sync(lambda conn: deciding.write(conn, None))  # type: ignore[arg-type]
+    return tried(lambda: db.write_sync(keeper(db, seed).log, principal, saying))
 
 
 def judge(db: Database, log_id: str, profile_id: str = "typos", principal: str = "ada", **more: Any) -> object:
     verdict = Verdict(log_id, profile_id, more.get("decision", "promote"), more.get("reason"), lambda content: None)
-    deciding = keeper(db).deciding(principal, verdict)
-    return db.write_sync(lambda conn: deciding.write(conn, None))  # type: ignore[arg-type]
+    return tried(lambda: db.write_sync(keeper(db).decide, principal, verdict))
 
 
 def runs(db: Database, count: int, principal: str = "ada") -> list[str]:

@@ -13,7 +13,6 @@ from nova_mcp.core.clock import Ports
 from nova_mcp.core.hosts import MULTI_TENANT_DOMAINS
 from nova_mcp.errors import NovaError
 from nova_mcp.memory.tasks.content_codec import content_json
-from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.model import (
     Check,
     CompletionCondition,
@@ -27,8 +26,10 @@ from nova_mcp.memory.tasks.profiles.matching import match_profiles, query_of
 from nova_mcp.memory.tasks.profiles.rules import Change, Profile, created_profile
 from nova_mcp.memory.tasks.profiles.service import ProfileKeeper, Upsert, Upserted
 from nova_mcp.memory.tasks.profiles.shortlist import LEAST_JUDGED, PROFILES_PER_TERM
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.tables import task_instance, task_profile, task_profile_term, task_term
 from nova_mcp.storage.engine import Database
+from run_kit import tried
 
 CONDITION = CompletionCondition("exhaustive", "page", "all_units_processed", None, EvidencePolicy("require_observed"))
 CONTENT = TaskContent("spelling", "Spelling of the shop", "Find typing errors in product texts", CONDITION)
@@ -222,8 +223,7 @@ def test_runs_are_counted_where_confidence_reads_them(db: Database) -> None:
 def upsert(db: Database, keeper: ProfileKeeper, principal: str = "ada", **asked: Any) -> Upserted | Refused | NovaError:
     change = asked.pop("change", Change())
     wish = Upsert(change, asked.pop("check", lambda content: None), **asked)
-    deciding = keeper.upserting(principal, wish)
-    return db.write_sync(lambda conn: deciding.write(conn, None))  # type: ignore[arg-type]
+    return tried(lambda: db.write_sync(keeper.upsert, principal, wish))
 
 
 FIELDS = {

@@ -8,13 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, func, select, update
 
+from nova_mcp.errors import NovaError
 from nova_mcp.evidence import store as ledger
 from nova_mcp.evidence.pruner import PruneRequest, prune
 from nova_mcp.evidence.rules import DAY_MS, RetentionPolicy
 from nova_mcp.memory.retention import holds
 from nova_mcp.memory.tasks.answers import Aborted, Completed, Progressed
 from nova_mcp.memory.tasks.coverage import evidence_store
-from nova_mcp.memory.tasks.deciding import Refused, Wrong
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.runs import retention
 from nova_mcp.memory.tasks.runs.create import Created, RunWish
 from nova_mcp.memory.tasks.runs.read import Wanted, look
@@ -47,6 +48,7 @@ from run_kit import (
     new_id,
     pages,
     passed,
+    tried,
 )
 
 STATUSES = ("discovered", "checked", "excluded", "blocked", "failed")
@@ -79,7 +81,7 @@ def test_events_rebuild_the_run_and_refusals_change_nothing(one_store, reports, 
         story, applied = Story(conn, begin(conn)), 0
         for report in reports:
             before = stored_state(conn, story.now)
-            outcome = story.tell(**report)
+            outcome = tried(lambda report=report: story.tell(**report))
             if isinstance(outcome, Progressed):
                 applied += 1
                 assert outcome.instance_rev == applied
@@ -111,13 +113,12 @@ def test_resending_any_event_changes_nothing(db):
         assert [one.duplicate for one in again] == [True, True, True]
         assert [one.instance_rev for one in again] == [first.instance_rev, second.instance_rev, third.instance_rev]
         assert stored_state(conn, story.now) == state
-        reused = RUNS.progress(
-            conn, Occasion(ADA, NOW), change(story.run, 3, "e1", payload="another"), Report(note="x")
-        )
-        assert isinstance(reused, Wrong)
-        assert reused.error.reason_code == "event_id_reused"
-        other_kind = RUNS.abort(conn, Occasion(ADA, NOW), change(story.run, 3, "e1", "abort"), "aborted", "why")
-        assert isinstance(other_kind, Wrong)
+        another = change(story.run, 3, "e1", payload="another")
+        with pytest.raises(NovaError) as reused:
+            RUNS.progress(conn, Occasion(ADA, NOW), another, Report(note="x"))
+        assert reused.value.reason_code == "event_id_reused"
+        with pytest.raises(NovaError):
+            RUNS.abort(conn, Occasion(ADA, NOW), change(story.run, 3, "e1", "abort"), "aborted", "why")
 
     db.write_sync(work)
 
@@ -126,7 +127,8 @@ def test_a_refused_call_may_be_sent_again_under_its_id(db):
     def work(conn):
         story = Story(conn, begin(conn))
         assert story.tell("e1", rev=5, note="x") == Refused("rev_conflict", {"instanceRev": 0, "status": "pending"})
-        assert isinstance(story.tell("e1", updates=moved("checked", "zz")), Wrong)
+        with pytest.raises(NovaError):
+            story.tell("e1", updates=moved("checked", "zz"))
         assert isinstance(story.tell("e1", note="x"), Progressed)
 
     db.write_sync(work)
@@ -187,13 +189,14 @@ def test_agents_join_by_reporting_and_another_principal_sees_nothing(db):
             ("ada", NOW),
             ("bob", NOW + 5),
         ]
-        for outcome in (
-            RUNS.progress(conn, Occasion(EVE, NOW), change(run, 2), Report(note="x")),
-            RUNS.abort(conn, Occasion(EVE, NOW), change(run, 2, None, "abort"), "aborted", "why"),
-            look(conn, RUNS, Occasion(EVE, NOW), run.instance_id, Wanted()),
+        for call in (
+            lambda: RUNS.progress(conn, Occasion(EVE, NOW), change(run, 2), Report(note="x")),
+            lambda: RUNS.abort(conn, Occasion(EVE, NOW), change(run, 2, None, "abort"), "aborted", "why"),
+            lambda: look(conn, RUNS, Occasion(EVE, NOW), run.instance_id, Wanted()),
         ):
-            assert isinstance(outcome, Wrong)
-            assert outcome.error.reason_code == "task.instance_not_found"
+            with pytest.raises(NovaError) as missing:
+                call()
+            assert missing.value.reason_code == "task.instance_not_found"
 
     db.write_sync(work)
 
@@ -277,9 +280,9 @@ def test_the_same_creation_is_the_same_run_for_a_day(db):
     def work(conn):
         first = create(conn, NOW)
         assert create(conn, NOW + DAY_MS) == Created(first.run, duplicate=True)
-        reused = create(conn, NOW, "other")
-        assert isinstance(reused, Wrong)
-        assert reused.error.reason_code == "event_id_reused"
+        with pytest.raises(NovaError) as reused:
+            create(conn, NOW, "other")
+        assert reused.value.reason_code == "event_id_reused"
         assert not create(conn, NOW, owner=BOB).duplicate
         later = create(conn, NOW + DAY_MS + 1)
         assert not later.duplicate
@@ -292,7 +295,8 @@ def test_a_refused_creation_leaves_the_event_id_of_an_old_run_alone(db):
     def work(conn):
         first = begin(conn, items(), event_id="start", payload_hash="h")
         wish = RunWish(profile_id="unknown", event_id="start", payload_hash="h")
-        assert isinstance(CREATOR.create(conn, Occasion(ADA, NOW + DAY_MS + 1), wish, new_id()), Wrong)
+        with pytest.raises(NovaError):
+            CREATOR.create(conn, Occasion(ADA, NOW + DAY_MS + 1), wish, new_id())
         assert run_of(conn, ADA[0], first.instance_id) == first
 
     db.write_sync(work)

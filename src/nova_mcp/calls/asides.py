@@ -1,7 +1,11 @@
 """What an answer about a tab says beside its own matter: downloads, a host that may imitate another, notes about it."""
 
+from dataclasses import replace
+
 from nova_mcp.browser.observe import host_window
 from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.calls.endings import Done, Ending
+from nova_mcp.calls.stage import Call, Proceed
 from nova_mcp.core.hosts import looks_lookalike
 from nova_mcp.core.policy import LOOKALIKE
 from nova_mcp.core.urls import page_host
@@ -14,6 +18,16 @@ from nova_mcp.tools.spec import DownloadSeen, PageResult, Result
 
 # Small files are there a moment after the press; their end then stands in the same answer.
 GRACE_MS = 1500
+
+
+class Asides:
+    """Adds to an answer what its tab has to say."""
+
+    async def around(self, call: Call, proceed: Proceed) -> Ending:
+        ending = await proceed()
+        if not isinstance(ending, Done):
+            return ending
+        return replace(ending, result=await with_asides(ending.result, call.context, call.spec.effect))
 
 
 async def with_asides(result: Result, ctx: ToolContext, effect: Effect) -> Result:

@@ -1,13 +1,13 @@
 """How a call can end, and what the ledger says about each way; pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nova_mcp.calls.admission.gates import Notice
 from nova_mcp.errors import Internal, InvalidParams, NovaError, Unavailable
 from nova_mcp.evidence.model import CallOutcome, OutcomeKind
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.context import Evidence
-from nova_mcp.tools.spec import Result, ToolSpec
+from nova_mcp.tools.spec import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,9 @@ def is_refusal(ending: Ending) -> bool:
             return error.status == "blocked"
 
 
-def settled(ending: Ending, evidence: Evidence) -> Ending:
-    """The ending as it is told: what only the record's transaction could decide is known now."""
-    if not isinstance(ending, Done) or evidence.after_commit is None:
-        return ending
-    try:
-        return replace(ending, result=evidence.after_commit())
-    except NovaError as error:
-        return Failed(error)
+def committed(evidence: Evidence, reason_code: str | None = None) -> CallOutcome:
+    """A call that its tool commits went well, whatever reason its answer may give for writing nothing."""
+    return _outcome("ok", evidence, reason_code=reason_code)
 
 
 def cancelled(evidence: Evidence) -> CallOutcome:
@@ -100,6 +95,16 @@ def defect(call_id: str) -> NovaError:
     )
 
 
+def answer_lost(call_id: str) -> NovaError:
+    """The call was committed, and then broke or was cut off before its answer was made."""
+    return Internal(
+        "internal",
+        "The call was carried out and recorded, but its answer could not be made.",
+        f"Read what it changed before repeating it. The server's log has the details under call {call_id}.",
+        stage="done",
+    )
+
+
 def overdue(budget_ms: int) -> NovaError:
     return Unavailable(
         "call.deadline",
@@ -107,13 +112,6 @@ def overdue(budget_ms: int) -> NovaError:
         stage="observe",
         retry_after_ms=1_000,
     )
-
-
-def stands_unrecorded(ending: Ending, spec: ToolSpec | None, evidence: Evidence) -> bool:
-    """Whether an answer holds without a record: of a call that only looked, and asked the store to decide nothing."""
-    if spec is None or spec.effect != "read":
-        return False
-    return evidence.decide is None and evidence.after_commit is None
 
 
 def not_done(failure: StoreUnavailable) -> NovaError:

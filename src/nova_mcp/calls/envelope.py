@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from nova_mcp.browser.targets.registry import Tab
 from nova_mcp.calls.page_sight import sight_of
@@ -17,6 +18,11 @@ from nova_mcp.memory.notes.domain_model import Due
 from nova_mcp.secrets.redactor import Redactor
 from nova_mcp.tools.context import Evidence
 from nova_mcp.tools.spec import GateId, ToolSpec
+
+if TYPE_CHECKING:
+    from nova_mcp.calls.lessons import Lesson
+    from nova_mcp.errors import NovaError
+    from nova_mcp.storage.errors import StoreUnavailable
 
 NAME_LIMIT = 120
 
@@ -49,6 +55,13 @@ class Envelope:
     warned: tuple[Due, ...] = ()
     unreadable: frozenset[GateId] = frozenset()
     recorded: bool = False
+    # Its tool committed it, and what was wrong with it then.
+    committed: bool = False
+    decided: "NovaError | None" = None
+    # Why there is no record of it.
+    unrecorded: "StoreUnavailable | None" = None
+    # What it teaches; spoken of once it is on record.
+    lesson: "Lesson | None" = None
     # The answer is a refusal of Nova's own, which says nothing about the page.
     refused: bool = False
     # A step's answer may be dropped, so only a call that somebody made is told what somebody must hear.
@@ -58,6 +71,11 @@ class Envelope:
     open_names: frozenset[str] = frozenset()
     understood: bool = False
     redactor: Redactor = field(default_factory=Redactor)
+
+    @property
+    def stands_unrecorded(self) -> bool:
+        """Whether the answer holds without a record: of a call that only looked, and asked the store for nothing."""
+        return self.spec is not None and self.spec.effect == "read" and not self.committed
 
     @property
     def effect(self) -> Effect:

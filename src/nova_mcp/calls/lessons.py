@@ -1,7 +1,7 @@
 """What a finished call teaches beside its own matter: what to ask the agent about, and what it was seen to use."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
@@ -33,7 +33,6 @@ from nova_mcp.memory.promotion.prompts.text import (
 from nova_mcp.settings import ToolNames
 from nova_mcp.tools.browse.learning_signals import lasting_selector
 from nova_mcp.tools.names import published_name
-from nova_mcp.tools.spec import compact
 
 AUTO_BLOCK: Final = "pksAutoLearn"
 ACTS: Final = frozenset({"act", "commit"})
@@ -74,8 +73,9 @@ class Lessons:
         self._browser = browser
         self._keep_raw_urls = keep_raw_urls
 
-    def draw(self, envelope: Envelope, ending: Ending) -> Lesson:
-        """What there is to learn; everything that has to be written goes into the call's own transaction."""
+    def draw(self, envelope: Envelope, ending: Ending | None = None) -> Lesson:
+        """What there is to learn; everything that has to be written goes into the call's own transaction. A call that
+        its tool commits has no ending yet."""
         tab, url = envelope.evidence.tab, envelope.before.url
         origin = None if url is None else page_origin(url)
         if tab is None or origin is None or envelope.is_step:
@@ -94,7 +94,7 @@ class Lessons:
 
     # -- questions
 
-    def _asking(self, envelope: Envelope, ending: Ending, tab: Tab, origin: str) -> Asking | None:
+    def _asking(self, envelope: Envelope, ending: Ending | None, tab: Tab, origin: str) -> Asking | None:
         prompter, principal = self._learning.prompter, envelope.caller.principal
         if page_origin(tab.url) != origin:
             return None if self._still_open(envelope, origin) else prompter.leaving(principal, origin)
@@ -106,7 +106,7 @@ class Lessons:
         site = scope_of(origin)
         return any(scope_of(tab.url) == site for tab in self._browser.targets.list_tabs(envelope.caller))
 
-    def _moments(self, envelope: Envelope, ending: Ending, tab: Tab, origin: str) -> tuple[Moment, ...]:
+    def _moments(self, envelope: Envelope, ending: Ending | None, tab: Tab, origin: str) -> tuple[Moment, ...]:
         if envelope.effect not in ACTS:
             return ()
         found = [self._layer(envelope, kind, layer, origin) for kind, layer in _met(envelope, ending, tab).items()]
@@ -157,7 +157,7 @@ class Lessons:
         return scope, self._kept(envelope, evidence.selector)
 
 
-def _met(envelope: Envelope, ending: Ending, tab: Tab) -> dict[str, str]:
+def _met(envelope: Envelope, ending: Ending | None, tab: Tab) -> dict[str, str]:
     """The layers an action came across: those it pressed in or beside, and those that kept it from acting."""
     met = dict(envelope.evidence.layers)
     if isinstance(ending, Failed) and ending.error.reason_code == "action.obstructed":
@@ -184,7 +184,5 @@ def learned_block(one: Learned) -> dict[str, Json]:
 def with_lessons(answer: Answer, lesson: Lesson, learned: Sequence[Learned], spelling: ToolNames) -> Answer:
     """The answer with what the call has taught; a text that is the typed form stays that."""
     for name, block, line in lesson.blocks(learned, spelling):
-        body: dict[str, Json] = {**answer.structured, name: block}
-        text = compact(body) if answer.text == compact(answer.structured) else f"{answer.text}\n{line}"
-        answer = replace(answer, structured=body, text=text)
+        answer = answer.with_block(name, block, line)
     return answer

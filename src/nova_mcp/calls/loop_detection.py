@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from nova_mcp.calls.endings import Done, Ending
+from nova_mcp.calls.stage import Call, Proceed
 from nova_mcp.core.clock import Clock
 from nova_mcp.core.values import Json, Owner
 from nova_mcp.errors import Fix, Internal, InvalidParams, NovaError, Precondition, Repeated, Stage
 from nova_mcp.evidence.model import Caller
+from nova_mcp.tools.browse.lost_selectors import note_lost
 from nova_mcp.tools.context import Evidence
 from nova_mcp.tools.spec import Params, Result, ToolSpec
 
@@ -130,8 +133,13 @@ class Loops:
         self._clock = clock
         self._owners: OrderedDict[Owner, OrderedDict[Attempt, Streak]] = OrderedDict()
 
+    async def around(self, call: Call, proceed: Proceed) -> Ending:
+        """Before the call waits for its tab: refuse what would only fail on the page once more."""
+        call.attempt = attempt_of(call.spec, call.params, call.envelope.caller, call.tab)
+        self.check(call.attempt)
+        return await proceed()
+
     def check(self, attempt: Attempt | None) -> None:
-        """Refuse what would only fail on the page once more."""
         streak = self._streak(attempt)
         if attempt is not None and streak is not None and held_back(streak, self._clock.now_ms()):
             raise loop_error(attempt, streak)
@@ -169,3 +177,21 @@ class Loops:
         while len(self._owners) > KEPT_OWNERS:
             self._owners.popitem(last=False)
         return streak
+
+
+class LoopCount:
+    """Around the tool: counts its failures, and tells the third one in a row of the very same call as what it is."""
+
+    def __init__(self, loops: Loops) -> None:
+        self._loops = loops
+
+    async def around(self, call: Call, proceed: Proceed) -> Ending:
+        try:
+            ending = await proceed()
+        except NovaError as error:
+            call.evidence.settle_touch(error.action_dispatched)
+            await note_lost(call.context, call.spec.effect, call.params, error)
+            raise self._loops.failed(call.attempt, error, call.evidence) or error from None
+        if isinstance(ending, Done):
+            self._loops.ended(call.attempt, ending.result, call.evidence)
+        return ending

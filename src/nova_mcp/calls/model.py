@@ -1,7 +1,7 @@
 """What goes into a tool call and what comes out, free of any protocol."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nova_mcp.core.values import Json
 from nova_mcp.errors import NovaError
@@ -48,6 +48,14 @@ class Answer:
     text: str
     is_error: bool = False
     images: tuple[Image, ...] = field(default=())
+
+    def with_block(self, name: str, value: Json, line: str = "") -> "Answer":
+        """The answer with something said beside its own matter. A text that is the typed form stays that, any other
+        gets `line`."""
+        body: dict[str, Json] = {**self.structured, name: value}
+        if self.text == compact(self.structured):
+            return replace(self, structured=body, text=compact(body))
+        return replace(self, structured=body, text=f"{self.text}\n{line}" if line else self.text)
 
 
 @dataclass(frozen=True, slots=True)

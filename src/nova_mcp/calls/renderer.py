@@ -48,11 +48,8 @@ def unrecorded(answer: Answer) -> Answer:
 
 def not_recorded(answer: Answer, failure: StoreUnavailable) -> Answer:
     """A look at a page that the ledger does not know of: the answer stands and says so."""
-    body = answer.structured | {"evidenceRecorded": False, "notRecorded": failure.message}
-    if answer.text == compact(answer.structured):
-        return replace(answer, structured=body, text=compact(body))
     line = f"! not recorded: {one_line(failure.message, NOTICE_CHARS)}"
-    return replace(answer, structured=body, text=f"{answer.text}\n{line}")
+    return answer.with_block("evidenceRecorded", value=False).with_block("notRecorded", failure.message, line)
 
 
 def render_fix(fix: Fix, reader: Reader) -> dict[str, Json]:
@@ -88,10 +85,7 @@ def _gates(notices: tuple[Notice, ...], reader: Reader) -> list[Json]:
 
 def with_notices(answer: Answer, notices: tuple[Notice, ...], reader: Reader) -> Answer:
     """A failed call carries what its caller has to hear as well."""
-    if not notices:
-        return answer
-    body: dict[str, Json] = answer.structured | {"gates": _gates(notices, reader)}
-    return replace(answer, structured=body, text=compact(body))
+    return answer.with_block("gates", _gates(notices, reader)) if notices else answer
 
 
 def _result(done: Done, reader: Reader) -> Answer:

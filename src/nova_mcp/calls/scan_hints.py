@@ -1,7 +1,6 @@
 """The recommendation of a scan in the answer of a call that read a page without covering it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from nova_mcp.calls.model import Answer
@@ -10,7 +9,6 @@ from nova_mcp.core.values import Json
 from nova_mcp.evidence.page_sights import ScanHint
 from nova_mcp.settings import ToolNames
 from nova_mcp.tools.names import published_name
-from nova_mcp.tools.spec import compact
 
 BLOCK: Final = "taskHints"
 
@@ -23,9 +21,7 @@ def with_hints(answer: Answer, hints: Sequence[ScanHint], spelling: ToolNames, c
             continue
         connection.deliver(topic)
         told: Json = {"instanceId": hint.instance_id, "unitKey": hint.unit_key, "scanId": hint.scan_id}
-        body: dict[str, Json] = {**answer.structured, BLOCK: {"coverageScanRecommended": told}}
         tool = published_name("nova.coverage_scan", spelling)
         line = f"task: run {hint.instance_id} still lacks {hint.unit_key}; cover it with {tool} scanId={hint.scan_id}"
-        text = compact(body) if answer.text == compact(answer.structured) else f"{answer.text}\n{line}"
-        return replace(answer, structured=body, text=text)
+        return answer.with_block(BLOCK, {"coverageScanRecommended": told}, line)
     return answer

@@ -4,16 +4,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.calls.admission.gates import GateFacts
+from nova_mcp.calls.endings import Ending
 from nova_mcp.calls.envelope import Envelope
 from nova_mcp.calls.model import Answer
+from nova_mcp.calls.stage import Call, Proceed
+from nova_mcp.core.clock import Clock
 from nova_mcp.core.urls import page_host
 from nova_mcp.core.values import Json
 from nova_mcp.memory.notes.domain_model import DomainNote, Due, Form
 from nova_mcp.memory.notes.domain_service import DomainNotes
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.notes.note_lines import note_line, stub_line
-from nova_mcp.tools.spec import GateId, ToolSpec, compact
+from nova_mcp.tools.spec import GateId
 
 GATE: Final[GateId] = "user.domain_note"
 BLOCK: Final = "siteNoteWarning"
@@ -22,15 +26,27 @@ BLOCK: Final = "siteNoteWarning"
 class SiteNotes:
     """Looks at every call that interacts with a page, under the page's lock."""
 
-    def __init__(self, notes: DomainNotes) -> None:
+    def __init__(self, notes: DomainNotes, clock: Clock) -> None:
         self._notes = notes
+        self._clock = clock
 
-    async def weigh(self, spec: ToolSpec, envelope: Envelope, now_ms: float) -> None:
+    async def around(self, call: Call, proceed: Proceed) -> Ending:
+        if GATE not in call.spec.gates:
+            return await proceed()
+        if call.tab is not None:
+            await self._weigh(call.tab, call.envelope)
+        try:
+            return await proceed()
+        finally:
+            # Still under the lock, so that the next call on the page is judged by the right count. The tab may be one
+            # that the call itself has opened.
+            if call.tab is not None and call.evidence.action_dispatched:
+                self._notes.deliveries.dispatched(call.tab.target_id)
+
+    async def _weigh(self, tab: Tab, envelope: Envelope) -> None:
         """What the caller has to hear before this call."""
-        tab = envelope.evidence.tab
-        if tab is None or GATE not in spec.gates:
-            return
-        envelope.evidence.noted_host, envelope.evidence.noted_at_ms = page_host(tab.site_url), now_ms
+        envelope.evidence.noted_host = page_host(tab.site_url)
+        envelope.evidence.noted_at_ms = self._clock.monotonic_ms()
         try:
             envelope.site = await self._notes.due(envelope.connection, tab.target_id, tab.site_url)
         except StoreUnavailable:
@@ -57,12 +73,6 @@ class SiteNotes:
         if (also := self._notes.delivering(notes)) is not None:
             envelope.evidence.also.append(also)
 
-    def ran(self, spec: ToolSpec, envelope: Envelope) -> None:
-        """Still under the lock, so that the next call on the page is judged by the right count."""
-        tab = envelope.evidence.tab
-        if tab is not None and GATE in spec.gates and envelope.evidence.action_dispatched:
-            self._notes.deliveries.dispatched(tab.target_id)
-
     def told(self, envelope: Envelope) -> None:
         """The call is on record and its answer goes out; the answer of a step is told by the call it belongs to."""
         if envelope.is_step:
@@ -86,11 +96,8 @@ def with_site_warning(answer: Answer, warned: tuple[Due, ...]) -> Answer:
     host = warned[-1].host
     told = [(note, form) for due in reversed(warned) for note, form in due.warning]
     notes: list[Json] = [_part(note, form, host) for note, form in told]
-    body: dict[str, Json] = {**answer.structured, BLOCK: {"domain": host, "notes": notes}}
-    if answer.text == compact(answer.structured):
-        return replace(answer, structured=body, text=compact(body))
     lines = [stub_line(note) if form == "stub" else note_line(note, "warn", note.value) for note, form in told]
-    return replace(answer, structured=body, text="\n".join([answer.text, *lines]))
+    return answer.with_block(BLOCK, {"domain": host, "notes": notes}, "\n".join(lines))
 
 
 def _part(note: DomainNote, form: Form, host: str) -> dict[str, Json]:

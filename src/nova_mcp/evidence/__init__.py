@@ -2,7 +2,7 @@
 
 __all__ = [
     "audit",
-    "deciding",
+    "decision",
     "erasure",
     "grades",
     "janitor",

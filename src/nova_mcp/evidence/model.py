@@ -1,6 +1,6 @@
 """The nouns of the evidence ledger: callers, page states, call records and chain links."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NewType
 
 from nova_mcp.core.values import Json, Owner
@@ -191,6 +191,14 @@ class CallRecord:
     closes: str | None = None
     # Gone once the record is written: neither stored nor hashed, so two records are the same without it.
     signals: Signals = field(default_factory=Signals, compare=False, repr=False)
+
+    def with_reason(self, reason_code: str) -> "CallRecord":
+        """The call went well, and its answer says why it came to nothing."""
+        return replace(self, outcome=replace(self.outcome, reason_code=reason_code))
+
+    def with_high_signal(self) -> "CallRecord":
+        """The call changed something that is worth learning from."""
+        return replace(self, signals=replace(self.signals, high_signal=True))
 
 
 @dataclass(frozen=True, slots=True)

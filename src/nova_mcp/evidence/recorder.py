@@ -6,7 +6,9 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 import psutil
@@ -14,7 +16,9 @@ from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.processes import living, started_ms
-from nova_mcp.evidence import store
+from nova_mcp.errors import NovaError
+from nova_mcp.evidence import decision, store
+from nova_mcp.evidence.decision import Write
 from nova_mcp.evidence.model import CallRecord, Link, ServerId
 from nova_mcp.evidence.outage import Also, Last, LateRecord, Outage, gap_record
 from nova_mcp.evidence.store import ServerInfo, ServerRow, StoredCall
@@ -22,8 +26,7 @@ from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.storage.savepoints import savepoint
 
-# Decides in the record's own transaction what the call came to; the record it returns is the one that is written.
-Decide = Callable[[Connection, CallRecord], CallRecord]
+T = TypeVar("T")
 
 # A process on a machine that cannot be looked at counts as gone after this long without a sign of life.
 FOREIGN_SILENCE_MS = 15 * 60_000
@@ -71,13 +74,23 @@ class Recorder:
         with anyio.CancelScope(shield=True):
             await self._db.write(store.register_server, info)
 
-    async def record(self, record: CallRecord, also: Sequence[Also] = (), decide: Decide | None = None) -> Link:
+    async def record(self, record: CallRecord, also: Sequence[Also] = ()) -> Link:
         """Commit one record with everything derived from it; StoreUnavailable when that failed."""
+        return await self._write(record, also, self._append)
+
+    async def commit(self, record: CallRecord, also: Sequence[Also], write: Write[T]) -> T | NovaError:
+        """Commit one record together with what `write` does before it is appended. An error of the call, with which
+        nothing was written but the record, is returned."""
+        return await self._write(record, also, partial(self._append_written, write=write))
+
+    async def _write(
+        self, record: CallRecord, also: Sequence[Also], append: Callable[[Connection, CallRecord, tuple[Also, ...]], T]
+    ) -> T:
         with anyio.CancelScope(shield=True):
             try:
                 if (failure := await self._close_outage()) is not None:
                     raise StoreUnavailable(failure.reason, failure.detail, failure.hint)
-                link = await self._db.write(self._append, record, (*self._also, *also), decide)
+                done = await self._db.write(append, record, (*self._also, *also))
             except StoreUnavailable as failure:
                 self._begin_outage(failure).add(record, tuple(also))
                 if self._missed is not None:
@@ -89,7 +102,7 @@ class Recorder:
                     self._begin_outage(StoreUnavailable("down", type(defect).__name__)).add(record, tuple(also))
                 raise
             self._ports.faults.hit("ledger.after_commit")
-        return link
+        return done
 
     # -- while the store takes no records
 
@@ -214,20 +227,23 @@ class Recorder:
             await self._close_outage()
             await self._db.write(store.end_server, self._server_id, self._ports.clock.now_ms(), reason)
 
-    def _append(
-        self, conn: Connection, record: CallRecord, also: tuple[Also, ...], decide: Decide | None = None
-    ) -> Link:
-        if decide is not None:
-            # Every transaction takes the chain first, this one too.
-            store.hold_chain(conn, record.caller.server_id)
-            if self._first is not None:
-                self._first(conn, record)
-            record = decide(conn, record)
+    def _append(self, conn: Connection, record: CallRecord, also: tuple[Also, ...]) -> Link:
         link = store.append_call(conn, record)
         last = [derive(conn, record, link) for derive in also]
         _finish(conn, last)
         self._ports.faults.hit("ledger.before_commit")
         return link
+
+    def _append_written(
+        self, conn: Connection, record: CallRecord, also: tuple[Also, ...], write: Write[T]
+    ) -> T | NovaError:
+        # Every transaction takes the chain first, this one too.
+        store.hold_chain(conn, record.caller.server_id)
+        if self._first is not None:
+            self._first(conn, record)
+        record, outcome = decision.decide(conn, record, write)
+        self._append(conn, record, also)
+        return outcome
 
     def _recover(self, conn: Connection, alive: Callable[[ServerRow], bool]) -> list[StoredCall]:
         now_ms = self._ports.clock.now_ms()

@@ -23,6 +23,9 @@ def savepoint(conn: Connection) -> Iterator[NestedTransaction]:
         try:
             point.rollback()
         except (SQLAlchemyError, conn.dialect.loaded_dbapi.Error) as failed:
+            if isinstance(error, StoreUnavailable):
+                # A savepoint inside this one has already found out what became of the store.
+                raise error from failed
             raise unavailable(error) or unavailable(failed) or StoreUnavailable("down", str(failed)) from error
         raise
     if point.is_active:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.connections import AgentConnection
@@ -10,13 +10,14 @@ from nova_mcp.core.values import Json
 from nova_mcp.evidence.model import Caller, CallRecord, Flag, Learned, Signals
 from nova_mcp.settings import Settings
 
+T = TypeVar("T")
 Progress = Callable[[float, float | None, str], Awaitable[None]]
 
 if TYPE_CHECKING:
     from nova_mcp.browser.process.runtime import Browser
     from nova_mcp.browser.targets.registry import Tab
+    from nova_mcp.evidence.decision import Derive, Write
     from nova_mcp.evidence.outage import Also
-    from nova_mcp.evidence.recorder import Decide
     from nova_mcp.memory.claims.book import ClaimBook
     from nova_mcp.memory.facts.service import FactKeeper
     from nova_mcp.memory.journal.service import Journal
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from nova_mcp.memory.tasks.service import TaskMemory
     from nova_mcp.secrets.store import SecretStore
     from nova_mcp.tools.catalogue import Catalogue
-    from nova_mcp.tools.spec import Image, Result
+    from nova_mcp.tools.spec import Image
     from nova_mcp.verification.verifier import Verifier
 
 
@@ -63,10 +64,6 @@ class Evidence:
     # The intent this call's record closes, and what is derived from the record in its own transaction.
     closes: str | None = None
     also: "list[Also]" = field(default_factory=list)
-    # Decides in that transaction what the call came to, where only the store can tell.
-    decide: "Decide | None" = None
-    # Makes the answer of a call whose outcome is decided there; asked once it is committed, and may raise.
-    after_commit: "Callable[[], Result] | None" = None
 
     @property
     def learned(self) -> "list[Learned]":
@@ -109,6 +106,24 @@ async def no_steps(step: StepCall) -> StepAnswer:
     raise AssertionError("only the pipeline can run steps")
 
 
+class OpenRecord(Protocol):
+    """The record of a call whose tool still runs, as the tool may commit it."""
+
+    async def commit(self, write: "Write[T]") -> T: ...
+
+    async def commit_derived(self, derive: "Derive[T]", reason_code: str | None = None) -> T: ...
+
+
+class NoRecord:
+    """For calls outside of a pipeline, which have no record."""
+
+    async def commit(self, write: "Write[T]") -> T:
+        raise AssertionError("only the pipeline can commit a call")
+
+    async def commit_derived(self, derive: "Derive[T]", reason_code: str | None = None) -> T:
+        raise AssertionError("only the pipeline can commit a call")
+
+
 async def no_check() -> None:
     """For calls outside of a pipeline, which records nothing of them."""
 
@@ -130,6 +145,7 @@ class CallInfo:
     step: RunStep = no_steps
     # Raises StoreUnavailable when what is about to be done could not be recorded.
     require_store: Callable[[], Awaitable[None]] = no_check
+    record: OpenRecord = field(default_factory=NoRecord)
     # What the answer's text has to leave free of its budget for what gates have to say.
     reserved_tokens: int = 0
 
@@ -160,6 +176,20 @@ class ToolContext:
     catalogue: "Catalogue"
     memory: Memory
     secrets: "SecretStore"
+
+    async def commit(self, write: "Write[T]") -> T:
+        """Close this call's record as done and commit it together with what `write(conn, record)` does; its value.
+
+        `write` runs first, so that the record can say what it came to: a value with `on_record` says it itself. A
+        NovaError takes back what was written, stands on the record, and is raised here once that is committed.
+        StoreUnavailable when nothing could be written. A call is committed once, after everything else it does.
+        """
+        return await self.call.record.commit(write)
+
+    async def commit_derived(self, derive: "Derive[T]", reason_code: str | None = None) -> T:
+        """The same with `derive(conn, record, link)` behind the record and all that the server derives from it. The
+        record is written by then, so what the answer gives as its reason has to be known before."""
+        return await self.call.record.commit_derived(derive, reason_code)
 
     @property
     def verifier(self) -> "Verifier":

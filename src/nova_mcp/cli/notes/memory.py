@@ -12,7 +12,6 @@ from nova_mcp.cli.store.open_store import opened_for_writing
 from nova_mcp.cli.terminal import fail, moment, note, print_table, say
 from nova_mcp.core.clock import SystemClock, SystemIds
 from nova_mcp.core.keywords import cut
-from nova_mcp.errors import NovaError
 from nova_mcp.memory.notes import memory_store
 from nova_mcp.memory.notes.memory_store import Forgetting, NewMemory, Saved
 from nova_mcp.memory.notes.model import MemoryRow
@@ -54,7 +53,7 @@ def add(
         new = NewMemory(principal, host, p.memory_type, p.content, p.url_pattern, "user")
         with opened_for_writing(settings, create=True) as database:
             keeper = _keeper(database, settings)
-            saved = _taken(database.write_sync(keeper.save, new, SystemClock().now_ms()))
+            saved = database.write_sync(keeper.save, new, SystemClock().now_ms())
     if not keeper.remembers_for(principal):
         note(f"Browser Memory is off for {principal}: agents see it once notes.browser_memory.users names them.")
     verb = "Remembered" if saved.action == "created" else "Renewed"
@@ -86,9 +85,9 @@ def edit(
     say(f"Changed: {memory_id}, until {moment(saved.row.expires_at_ms)}.")
 
 
-def _edit(conn: Connection, keeper: NoteKeeper, changed: MemoryRow) -> Saved | NovaError | str:
+def _edit(conn: Connection, keeper: NoteKeeper, changed: MemoryRow) -> Saved | str:
     if (reason := keeper.excluded(conn, changed.domain)) is not None:
-        return domain_excluded(changed.domain, reason)
+        raise domain_excluded(changed.domain, reason)
     return memory_store.edit(conn, changed, SystemClock().now_ms())
 
 
@@ -113,9 +112,7 @@ def _keeper(database: Database, settings: Settings) -> NoteKeeper:
     return NoteKeeper(database, clock, SystemIds(clock), settings.notes)
 
 
-def _taken(saved: Saved | NovaError | str) -> Saved:
-    if isinstance(saved, NovaError):
-        raise saved
+def _taken(saved: Saved | str) -> Saved:
     if saved == "taken":
         fail("another memory of that site says so already", "delete one of the two")
     if not isinstance(saved, Saved):

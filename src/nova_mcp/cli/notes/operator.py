@@ -21,11 +21,10 @@ from nova_mcp.cli.store.open_store import opened_for_writing
 from nova_mcp.cli.terminal import fail, moment, print_table, say
 from nova_mcp.core.clock import SystemClock, SystemIds
 from nova_mcp.core.keywords import cut
-from nova_mcp.errors import NovaError
 from nova_mcp.memory.notes import operator_store
 from nova_mcp.memory.notes.model import EVERYBODY, OperatorNote
 from nova_mcp.memory.notes.operator_store import Draft, Stored, united
-from nova_mcp.memory.notes.service import refused
+from nova_mcp.memory.notes.service import accepted
 from nova_mcp.settings import Settings
 from nova_mcp.storage.engine import Database
 from nova_mcp.tools.arguments import parse_arguments
@@ -104,9 +103,7 @@ def _checked(settings: Settings, given: dict[str, Any]) -> StoreNoteParams:
 
 def _written(database: Database, draft: Draft) -> Stored:
     clock = SystemClock()
-    outcome = refused(database.write_sync(operator_store.store, draft, clock.now_ms(), SystemIds(clock).token))
-    if isinstance(outcome, NovaError):
-        raise outcome
+    outcome = accepted(database.write_sync(operator_store.store, draft, clock.now_ms(), SystemIds(clock).token))
     if not isinstance(outcome, Stored):
         raise AssertionError("no revision was asked for")
     return outcome

@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from sqlalchemy import Connection
@@ -66,23 +66,6 @@ class Claim:
     value: Json
     certainty: Certainty = "likely"
     evidence: str | None = None
-
-
-@dataclass(slots=True)
-class Noting:
-    """Claims on their way into the store; `results` are there once the call's record is committed.
-
-    None as a result says that the target closed before anything could be written.
-    """
-
-    scope: Scope
-    seen: tuple[Observation, ...]
-    results: tuple[ClaimResult, ...] | None = field(default=None)
-
-    def also(self, conn: Connection, record: CallRecord, link: Link) -> None:
-        """In the transaction of the call's own record; a call that came to nothing says nothing."""
-        if record.outcome.kind in ("ok", "partial"):
-            self.results = store.note(conn, self.scope, self.seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +150,12 @@ class FactKeeper:
 
     # -- taking
 
-    def noting(self, place: Place, claims: Sequence[Claim], call_id: str, perception_id: str | None = None) -> Noting:
-        """An agent's claims; hand `also` to the call's evidence."""
+    def observations(
+        self, place: Place, claims: Sequence[Claim], call_id: str, perception_id: str | None = None
+    ) -> tuple[Observation, ...]:
+        """An agent's claims, as they are to be noted."""
         now = self._clock.now_ms()
-        seen = tuple(
+        return tuple(
             Observation(
                 key=claim.key,
                 value=canonical(claim.value),
@@ -184,7 +169,10 @@ class FactKeeper:
             )
             for claim in claims
         )
-        return Noting(place.scope, seen)
+
+    def note(self, conn: Connection, place: Place, seen: Sequence[Observation]) -> tuple[ClaimResult, ...] | None:
+        """What became of each; None when the target closed before anything could be written."""
+        return store.note(conn, place.scope, seen)
 
     def seen(self, place: Place, sightings: Mapping[str, Json], call_id: str) -> Also | None:
         """What Nova read of the page itself in a call; None when that was nothing."""
@@ -193,7 +181,15 @@ class FactKeeper:
             Observation(key, canonical(value), "likely", "system", call_id, place.page, now)
             for key, value in sorted(sightings.items())
         )
-        return Noting(place.scope, seen).also if seen else None
+        if not seen:
+            return None
+
+        def also(conn: Connection, record: CallRecord, link: Link) -> None:
+            # A call that came to nothing says nothing.
+            if record.outcome.kind in ("ok", "partial"):
+                store.note(conn, place.scope, seen)
+
+        return also
 
     # -- answering
 

@@ -1,14 +1,13 @@
 """Keeps what is known of websites: reads it for tools, and takes writes into the transaction of their call."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Clock
-from nova_mcp.evidence.deciding import Deciding
 from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.evidence.outage import Also
 from nova_mcp.memory.knowledge import store
@@ -32,7 +31,6 @@ from nova_mcp.memory.knowledge.platforms.templates import built_in
 from nova_mcp.memory.knowledge.site_list import Listing, Wanted, listed
 from nova_mcp.memory.knowledge.step_writer import Scribe
 from nova_mcp.memory.knowledge.store import Shelved
-from nova_mcp.memory.knowledge.writes.deciding import entry_write
 from nova_mcp.memory.knowledge.writes.store import Writer
 from nova_mcp.storage.engine import Database
 
@@ -40,8 +38,6 @@ KEPT_SCOPES: Final = 256
 KEPT_MEETINGS: Final = 4096
 # Trust depends on the time as well, but not on minutes.
 TRUST_MS: Final = 60 * 60 * 1000
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +158,3 @@ class KnowledgeKeeper:
             self._met[(scope, one.stable_id)] = None
         while len(self._met) > KEPT_MEETINGS:
             self._met.popitem(last=False)
-
-    # -- writing
-
-    def deciding(self, write: Callable[[Connection, CallRecord], T]) -> Deciding[T]:
-        """A write for the transaction of a call; hand its `decide` to the call's evidence."""
-        return entry_write(write)

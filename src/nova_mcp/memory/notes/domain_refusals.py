@@ -3,7 +3,7 @@
 from nova_mcp.core.values import Json
 from nova_mcp.errors import Fix, InvalidParams, NotFound, NovaError, PolicyDenied, Precondition, Unacknowledged
 from nova_mcp.memory.notes.domain_model import DomainNote, Due, Repeat
-from nova_mcp.memory.notes.domain_rules import MOST_ENFORCED_CHARS, Full, RevConflict, TooLong, UserOwned, repeat_of
+from nova_mcp.memory.notes.domain_rules import MOST_ENFORCED_CHARS, Full, TooLong, UserOwned, repeat_of
 
 
 def acknowledge_required(due: Due) -> Unacknowledged:
@@ -35,11 +35,9 @@ def _pending(note: DomainNote, usual: Repeat) -> dict[str, Json]:
     }
 
 
-def refused(outcome: RevConflict | UserOwned | TooLong | Full, domain: str, key: str) -> RevConflict | NovaError:
-    """A refusal of the store as it is told; a stale revision is no error."""
+def refusal(outcome: UserOwned | TooLong | Full, domain: str, key: str) -> NovaError:
+    """Why the store did not take a note, as the error of its call."""
     match outcome:
-        case RevConflict():
-            return outcome
         case UserOwned():
             return user_owned(key)
         case TooLong(chars):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.notes.domain_model import (
     Ack,
     DomainNote,
@@ -19,6 +20,7 @@ from nova_mcp.memory.notes.domain_model import (
 )
 from nova_mcp.memory.notes.model import EVERYBODY
 
+REV_CONFLICT: Final = "rev_conflict"
 MOST_CHARS: Final = 100_000
 MOST_ENFORCED_CHARS: Final = 2_000
 MOST_PER_HOST: Final = 20
@@ -151,6 +153,9 @@ class RevConflict:
     """Somebody else was faster; `current_rev` is 0 where there is no such note."""
 
     current_rev: int
+
+    def on_record(self, record: CallRecord) -> CallRecord:
+        return record.with_reason(REV_CONFLICT)
 
 
 @dataclass(frozen=True, slots=True)

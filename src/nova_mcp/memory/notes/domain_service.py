@@ -11,15 +11,12 @@ from nova_mcp.core.connections import AgentConnection
 from nova_mcp.core.hosts import normalize_host, site
 from nova_mcp.core.urls import page_host
 from nova_mcp.core.values import Owner
-from nova_mcp.errors import NovaError
-from nova_mcp.evidence.deciding import Deciding
 from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.evidence.outage import Also
 from nova_mcp.memory.notes import domain_store as store
-from nova_mcp.memory.notes.deciding import note_write
 from nova_mcp.memory.notes.domain_deliveries import Deliveries
 from nova_mcp.memory.notes.domain_model import DomainNote, Due, Enforcement, Form, NoteScope, Repeat, Wish
-from nova_mcp.memory.notes.domain_refusals import refused
+from nova_mcp.memory.notes.domain_refusals import refusal
 from nova_mcp.memory.notes.domain_rules import (
     HINT_CHARS,
     MINUTE_MS,
@@ -38,7 +35,6 @@ from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
 
 MOST_QUOTED_HINTS: Final = 10
-REV_CONFLICT: Final = "rev_conflict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,29 +254,19 @@ class DomainNotes:
 
     # -- writing
 
-    def putting(self, wish: Wish) -> Deciding[store.Written | RevConflict]:
-        """A note on its way into the store, in the transaction of the call's own record."""
+    def put(self, conn: Connection, wish: Wish, now_ms: int) -> store.Written | RevConflict:
+        done = store.put(conn, wish, now_ms, self._ports.ids.token)
+        if isinstance(done, store.Written | RevConflict):
+            return done
+        raise refusal(done, wish.domain, wish.key)
 
-        def write(conn: Connection, now_ms: int) -> store.Written | RevConflict | NovaError:
-            done = store.put(conn, wish, now_ms, self._ports.ids.token)
-            return done if isinstance(done, store.Written) else refused(done, wish.domain, wish.key)
-
-        return note_write(write, _stale)
-
-    def removing(
-        self, principal: str, domain: str, key: str, expected_rev: int | None
-    ) -> Deciding[Delete | NoSuchNote | RevConflict]:
-        """A note on its way out of it."""
-
-        def write(conn: Connection, _: int) -> Delete | NoSuchNote | RevConflict | NovaError:
-            done = store.remove(conn, (principal, False), domain, key, expected_rev)
-            return done if isinstance(done, Delete | NoSuchNote) else refused(done, domain, key)
-
-        return note_write(write, _stale)
-
-
-def _stale(outcome: object) -> str | None:
-    return REV_CONFLICT if isinstance(outcome, RevConflict) else None
+    def remove(
+        self, conn: Connection, principal: str, domain: str, key: str, expected_rev: int | None
+    ) -> Delete | NoSuchNote | RevConflict:
+        done = store.remove(conn, (principal, False), domain, key, expected_rev)
+        if isinstance(done, Delete | NoSuchNote | RevConflict):
+            return done
+        raise refusal(done, domain, key)
 
 
 def hint_text(note: DomainNote) -> str:

@@ -6,7 +6,6 @@ from typing import Any, Final, Literal
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, update
 
-from nova_mcp.memory.notes.deciding import hold
 from nova_mcp.memory.notes.domain_model import DomainNote, NoteId, Wish
 from nova_mcp.memory.notes.domain_rules import (
     DAY_MS,
@@ -26,6 +25,7 @@ from nova_mcp.memory.notes.domain_rules import (
 )
 from nova_mcp.memory.notes.model import EVERYBODY
 from nova_mcp.memory.notes.tables import domain_note
+from nova_mcp.memory.notes.writer_lock import hold
 
 WriteKind = Literal["created", "updated", "unchanged"]
 STORE: Final = "domain_note"

@@ -20,7 +20,6 @@ from sqlalchemy import (
     update,
 )
 
-from nova_mcp.memory.notes.deciding import hold
 from nova_mcp.memory.notes.model import MemoryRow, MemoryType, Source
 from nova_mcp.memory.notes.rules import (
     DAY_MS,
@@ -33,6 +32,7 @@ from nova_mcp.memory.notes.rules import (
     reinforce,
 )
 from nova_mcp.memory.notes.tables import browser_memory
+from nova_mcp.memory.notes.writer_lock import hold
 
 PER_HOST: Final = 500
 PER_PRINCIPAL: Final = 5_000

@@ -8,10 +8,11 @@ from typing import Any, Final, Literal
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select, update
 
 from nova_mcp.core.keywords import plain
-from nova_mcp.memory.notes.deciding import hold
+from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.notes.model import EVERYBODY, OperatorNote, Source
 from nova_mcp.memory.notes.rules import folded_identity, pick_idle
 from nova_mcp.memory.notes.tables import operator_note
+from nova_mcp.memory.notes.writer_lock import hold
 
 PER_PRINCIPAL: Final = 500
 MOST_TAGS: Final = 20
@@ -53,6 +54,9 @@ class Stale:
 
     note_id: str | None
     current_rev: int
+
+    def on_record(self, record: CallRecord) -> CallRecord:
+        return record.with_reason("rev_conflict")
 
 
 Outcome = Stored | Refused | Stale

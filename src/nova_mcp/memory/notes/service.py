@@ -10,14 +10,13 @@ from nova_mcp.core.clock import Clock, Ids
 from nova_mcp.core.connections import AgentConnection
 from nova_mcp.core.hosts import host_rule, site
 from nova_mcp.core.keywords import cut
-from nova_mcp.errors import NotFound, NovaError, PolicyDenied, Precondition
-from nova_mcp.evidence.deciding import Deciding
+from nova_mcp.errors import NotFound, PolicyDenied, Precondition
+from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.knowledge.codec import decoded
 from nova_mcp.memory.knowledge.matching.categories import built_in_categories
 from nova_mcp.memory.knowledge.model import ScopeName
 from nova_mcp.memory.knowledge.tables import knowledge_scope
 from nova_mcp.memory.notes import memory_store, operator_store
-from nova_mcp.memory.notes.deciding import hold, note_write
 from nova_mcp.memory.notes.memory_store import Forgetting, Full, Glimpse, NewMemory, Saved, Wanted
 from nova_mcp.memory.notes.model import (
     EVERYBODY,
@@ -32,11 +31,13 @@ from nova_mcp.memory.notes.model import (
 from nova_mcp.memory.notes.operator_store import Draft, Outcome, Stale, Stored
 from nova_mcp.memory.notes.rules import Exclusions, content_fold, exclusion_reason, path_matches, rank_notes
 from nova_mcp.memory.notes.sensitive_sites import sensitive_sites
+from nova_mcp.memory.notes.writer_lock import hold
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
 
 TOLD_MS: Final = 30 * 60 * 1000
 NOTHING_HEARD: Final[tuple[int, frozenset[tuple[int, int]]]] = (0, frozenset())
+MEMORY_NOT_FOUND: Final = "memory.not_found"
 _PAGE: Final = 200
 
 
@@ -56,6 +57,29 @@ class RecallQuery:
     words: tuple[str, ...]
     memory_type: MemoryType | None
     include_expired: bool
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """How many memories went; `named` where particular ones were asked for."""
+
+    deleted: int
+    named: bool
+
+    @property
+    def reason_code(self) -> str | None:
+        return MEMORY_NOT_FOUND if self.named and not self.deleted else None
+
+    def on_record(self, record: CallRecord) -> CallRecord:
+        return record if self.reason_code is None else record.with_reason(self.reason_code)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteQuery:
+    principal: str
+    keywords: Sequence[str]
+    min_score: float
     limit: int
 
 
@@ -124,22 +148,15 @@ class NoteKeeper:
 
     # -- Browser Memory
 
-    def noting(self, new: NewMemory) -> Deciding[Saved]:
-        def write(conn: Connection, now_ms: int) -> Saved | NovaError:
-            return self.save(conn, new, now_ms)
-
-        return note_write(write)
-
-    def save(self, conn: Connection, new: NewMemory, now_ms: int) -> Saved | NovaError:
+    def save(self, conn: Connection, new: NewMemory, now_ms: int) -> Saved:
         if (reason := self.excluded(conn, new.domain)) is not None:
-            return domain_excluded(new.domain, reason)
+            raise domain_excluded(new.domain, reason)
         saved = memory_store.save(conn, new, now_ms)
-        return memory_full(saved) if isinstance(saved, Full) else saved
+        if isinstance(saved, Full):
+            raise memory_full(saved)
+        return saved
 
-    def recalling(self, query: RecallQuery) -> Deciding[Recalled]:
-        return note_write(lambda conn, now_ms: self._recall(conn, query, now_ms))
-
-    def _recall(self, conn: Connection, query: RecallQuery, now_ms: int) -> Recalled:
+    def recall(self, conn: Connection, query: RecallQuery, now_ms: int) -> Recalled:
         hold(conn, "browser_memory", query.principal)
         reasons: dict[str, ExclusionReason | None] = {}
 
@@ -163,11 +180,8 @@ class NoteKeeper:
         rows = memory_store.recalled(conn, found[: query.limit], now_ms)
         return Recalled(tuple((row, _matched_by(row, query.host)) for row in rows), None, now_ms)
 
-    def forgetting(self, what: Forgetting) -> Deciding[int]:
-        nothing = None if what == Forgetting(what.principal) else "memory.not_found"
-        return note_write(
-            lambda conn, _: memory_store.forget(conn, what), reason=lambda gone: None if gone else nothing
-        )
+    def forget(self, conn: Connection, what: Forgetting) -> Forgotten:
+        return Forgotten(memory_store.forget(conn, what), named=what != Forgetting(what.principal))
 
     async def surfaced_memory(
         self, principal: str, host: str, path: str, limit: int, chars: int
@@ -208,19 +222,15 @@ class NoteKeeper:
 
     # -- Operator Notes
 
-    def storing(self, draft: Draft) -> Deciding[Stored | Stale]:
-        def write(conn: Connection, now_ms: int) -> Stored | Stale | NovaError:
-            return refused(operator_store.store(conn, draft, now_ms, self._ids.token))
+    def store(self, conn: Connection, draft: Draft, now_ms: int) -> Stored | Stale:
+        return accepted(operator_store.store(conn, draft, now_ms, self._ids.token))
 
-        return note_write(write, reason=lambda one: "rev_conflict" if isinstance(one, Stale) else None)
-
-    def querying(self, principal: str, keywords: Sequence[str], min_score: float, limit: int) -> Deciding[list[Ranked]]:
-        def write(conn: Connection, now_ms: int) -> list[Ranked]:
-            found = rank_notes(operator_store.visible_to(conn, principal), keywords, now_ms, min_score)[:limit]
-            operator_store.matched(conn, [one.note for one in found], now_ms)
-            return found
-
-        return note_write(write)
+    def query(self, conn: Connection, query: NoteQuery, now_ms: int) -> list[Ranked]:
+        """Working rules that fit, best first; each counts as found."""
+        notes = operator_store.visible_to(conn, query.principal)
+        found = rank_notes(notes, query.keywords, now_ms, query.min_score)[: query.limit]
+        operator_store.matched(conn, [one.note for one in found], now_ms)
+        return found
 
     async def for_keywords(
         self, principal: str, keywords: Sequence[str], limit: int = 5, min_score: float = 0.3
@@ -232,15 +242,12 @@ class NoteKeeper:
     async def listed(self, principal: str, offset: int, limit: int) -> tuple[list[OperatorNote], int]:
         return await self._db.read(operator_store.page, principal, offset, limit)
 
-    def removing(self, principal: str, note_id: str) -> Deciding[bool]:
-        def write(conn: Connection, _: int) -> bool | NovaError:
-            match operator_store.remove(conn, principal, note_id, "agent"):
-                case "user_owned":
-                    return user_owned()
-                case ended:
-                    return ended == "deleted"
-
-        return note_write(write)
+    def remove(self, conn: Connection, principal: str, note_id: str) -> bool:
+        """Whether there was such a note."""
+        ended = operator_store.remove(conn, principal, note_id, "agent")
+        if ended == "user_owned":
+            raise user_owned()
+        return ended == "deleted"
 
 
 def _matched_by(row: MemoryRow, host: str | None) -> MatchedBy:
@@ -283,17 +290,22 @@ def user_owned() -> PolicyDenied:
     )
 
 
-def refused(outcome: Outcome) -> Stored | Stale | NovaError:
-    """An outcome of the store as a tool tells it."""
+def accepted(outcome: Outcome) -> Stored | Stale:
+    """What the store took; raises why it did not."""
     match outcome:
         case Stored() | Stale():
             return outcome
         case operator_store.Refused("missing"):
-            return NotFound("operator_notes.not_found", stage="precondition")
+            raise NotFound(
+                "operator_notes.not_found",
+                "There is no note of that id, so nothing was stored.",
+                "Leave id out to store a new one; nova.operator_notes_list shows those there are.",
+                stage="precondition",
+            )
         case operator_store.Refused("user_owned"):
-            return user_owned()
+            raise user_owned()
         case _:
-            return Precondition(
+            raise Precondition(
                 "operator_notes.full",
                 f"There are {operator_store.PER_PRINCIPAL} notes, and none that nobody used for 90 days.",
                 stage="precondition",

@@ -1,13 +1,12 @@
 """Decides about levels: explains where entries stand, applies what their gates allow, and tells what has changed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import Connection, select, update
 
 from nova_mcp.core.clock import Clock
-from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.memory.knowledge import store
 from nova_mcp.memory.knowledge.matching.fingerprints import Match, explained
 from nova_mcp.memory.knowledge.matching.routes import Route
@@ -32,19 +31,6 @@ class Turn:
 
     before_ms: int | None
     taken_at_ms: int
-
-
-@dataclass(slots=True)
-class Promoting:
-    """A wish on its way into the transaction of its call; `decisions` are there once that is committed."""
-
-    wish: Wish
-    now_ms: int
-    decisions: tuple[Decision, ...] = field(default=())
-
-    def also(self, conn: Connection, record: CallRecord, link: Link) -> None:
-        if record.outcome.kind in ("ok", "partial"):
-            self.decisions = promoter.promote(conn, self.wish, self.now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +60,9 @@ class PromotionKeeper:
 
     # -- deciding
 
-    def promoting(self, wish: Wish) -> Promoting:
-        """For a tool: hand `also` to the call's evidence."""
-        return Promoting(self._judging(wish), self._clock.now_ms())
+    def apply(self, conn: Connection, wish: Wish) -> tuple[Decision, ...]:
+        """Decide and apply, behind the evidence of the call that asks for it."""
+        return promoter.promote(conn, self._judging(wish), self._clock.now_ms())
 
     async def preview(self, wish: Wish) -> tuple[Decision, ...]:
         """What would be decided now; nothing is written."""

@@ -5,7 +5,6 @@ __all__ = [
     "condition_rules",
     "content_codec",
     "coverage",
-    "deciding",
     "effective_context",
     "guidance",
     "instructions",

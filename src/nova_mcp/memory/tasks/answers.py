@@ -1,15 +1,17 @@
 """What calls on a run come to, and what of it is kept so that a call sent again gets the same answer; pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nova_mcp.core.values import Json
 from nova_mcp.evidence.grades import Claimed, EvidenceSummary, Grade
+from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.tasks.model import CheckState, DiscoveryState, RunStatus
 from nova_mcp.memory.tasks.runs.completion import CoverageTally, Reason, StepResult, Tally, UrlCoverage
 
 SNAPSHOT_VERSION: Final = 1
+COVERAGE_GATE: Final = "task.url_coverage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,12 @@ class Completed:
     # What the gate would have refused if it were not being tried out.
     shadow_refusal: Reason | None = None
     duplicate: bool = False
+
+    def on_record(self, record: CallRecord) -> CallRecord:
+        """Counted by the gate's name, as every call is that a gate would have stopped if it were not on trial."""
+        if self.shadow_refusal is None:
+            return record
+        return replace(record, outcome=replace(record.outcome, gate_id=COVERAGE_GATE))
 
 
 @dataclass(frozen=True, slots=True)

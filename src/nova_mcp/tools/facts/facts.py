@@ -9,10 +9,10 @@ from pydantic import BeforeValidator, Field, JsonValue, field_validator, model_v
 
 from nova_mcp.core.signal_vocabulary import MAX_KEY_CHARS, SIGNALS, ValueType, key_problem, value_problem, value_warning
 from nova_mcp.errors import InvalidParams, Precondition
-from nova_mcp.memory.facts.model import Certainty, ClaimState, Fact, FactState
+from nova_mcp.memory.facts.model import Certainty, ClaimResult, ClaimState, Fact, FactState
 from nova_mcp.memory.facts.rules import MAX_VALUE_CHARS, is_stale, value_chars
 from nova_mcp.memory.facts.sensitive import sensitive_key, sensitive_reason, sensitive_text
-from nova_mcp.memory.facts.service import Claim, Known, Noting, Place
+from nova_mcp.memory.facts.service import Claim, Known, Place
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Params, Part, Result, Targeted, TargetParams, tool
@@ -149,14 +149,11 @@ async def ok_observe(ctx: ToolContext, p: ObserveParams) -> ObserveResult:
     _refuse_known_secrets(ctx, p)
     place = _place(ctx)
     ctx.evidence.input_is_harmless = True
-    noting = ctx.facts.noting(place, [one.claim() for one in p.claims], ctx.call.call_id, p.perception_id)
-    # What a claim comes to is decided in the transaction of this call's record, where no other writer is.
-    ctx.evidence.also.append(noting.also)
     odd = _oddities(ctx, p, place)
-    ctx.evidence.after_commit = lambda: _observed(p, place, noting, odd)
-    return ObserveResult(
-        target_id=ctx.tab.target_id, service_key=place.service.key, accepted=0, rejected=0, superseded=0, facts=[]
-    )
+    seen = ctx.facts.observations(place, [one.claim() for one in p.claims], ctx.call.call_id, p.perception_id)
+    # What a claim comes to is decided in the transaction of this call's record, where no other writer is.
+    results = await ctx.commit_derived(lambda conn, record, link: ctx.facts.note(conn, place, seen))
+    return _observed(p, place, results, odd)
 
 
 def _place(ctx: ToolContext) -> Place:
@@ -168,8 +165,7 @@ def _place(ctx: ToolContext) -> Place:
     return place
 
 
-def _observed(p: ObserveParams, place: Place, noting: Noting, odd: list[str]) -> ObserveResult:
-    results = noting.results
+def _observed(p: ObserveParams, place: Place, results: Sequence[ClaimResult] | None, odd: list[str]) -> ObserveResult:
     target_id = place.scope.target_id
     if results is None:
         rows = [

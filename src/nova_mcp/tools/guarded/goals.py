@@ -1,16 +1,19 @@
 """The goal register: what an agent works towards, so that it can go on after losing its context."""
 
 import json
+from dataclasses import dataclass
 
 from pydantic import Field, JsonValue
 
 from nova_mcp.browser.observe.page_witness import PageWitness
 from nova_mcp.browser.targets.tab import Tab
+from nova_mcp.core.tokens import fit_tokens, line_tokens
 from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams, NotFound
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.guarded.goal_params import GoalRegisterParams
 from nova_mcp.tools.read.fact_hints import stored_facts
+from nova_mcp.tools.read.hint import Look
 from nova_mcp.tools.spec import Part, Result, maybe, tool
 from nova_mcp.tools.times import utc
 from nova_mcp.verification.goals.model import EventKind, Note, StoredGoal, StoredStep
@@ -63,9 +66,33 @@ class GoalContextPart(Part):
         return f"{head} · step {self.current_step}/{self.total_steps} {self.step_status}: {action}"
 
 
-def goal_context_part(context: GoalContext | None) -> GoalContextPart | None:
-    if context is None:
-        return None
+@dataclass(slots=True)
+class GoalHint:
+    """The caller's goal on the tab, as a look at its page says it."""
+
+    ctx: ToolContext
+    part: GoalContextPart | None = None
+    lines: str = ""
+    reserved: int = 0
+    omitted: tuple[str, ...] = ()
+
+    async def read(self) -> None:
+        ctx = self.ctx
+        context = await ctx.verifier.goals.context(ctx.caller, ctx.tab.target_id, ctx.call.session_id)
+        self.part = None if context is None else goal_context_part(context)
+
+    def take(self, room: int) -> int:
+        self.lines = "" if self.part is None else fit_tokens(self.part.line(), room)
+        return line_tokens(self.lines)
+
+    async def settle(self, look: Look) -> None:
+        """A goal belongs to the tab, whatever it shows."""
+
+    def fields(self) -> dict[str, object]:
+        return {"goal_context": self.part}
+
+
+def goal_context_part(context: GoalContext) -> GoalContextPart:
     return GoalContextPart(
         goal_id=context.goal_id,
         summary=context.summary,

@@ -1,14 +1,14 @@
 """Retiring entries that no longer hold."""
 
 from pydantic import Field
+from sqlalchemy import Connection
 
 from nova_mcp.memory.knowledge.model import Problem
-from nova_mcp.memory.knowledge.writes.deciding import REFUSALS
 from nova_mcp.memory.knowledge.writes.rules import Refused
 from nova_mcp.memory.knowledge.writes.store import Retirement
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.knowledge.params import EntryId, ScopeText, refusal
-from nova_mcp.tools.knowledge.write_context import decided, open_place, secret_refused, unwritten_error
+from nova_mcp.tools.knowledge.write_context import commit_entries, open_place, secret_refused, written
 from nova_mcp.tools.spec import AgentParams, Result, maybe, tool
 
 
@@ -47,24 +47,23 @@ async def pks_deprecate(ctx: ToolContext, p: DeprecateParams) -> DeprecateResult
     if ctx.secrets.redactor.text(reason) != reason:
         raise secret_refused("reason")
     now, writer = ctx.ports.clock.now_ms(), ctx.learning.knowledge.writer
-    deciding = decided(ctx, lambda conn, _: writer.deprecate(conn, scope, p.phenomenon_id, reason, now))
 
-    def answer() -> DeprecateResult:
-        match deciding.outcome:
-            case Retirement(kept):
-                told = kept.deprecated_reason or reason
-                return DeprecateResult(deprecated=True, phenomenon_id=p.phenomenon_id, reason=told)
-            case Refused(problems) if problems[0].code in REFUSALS:
-                return DeprecateResult(
-                    ok=False,
-                    reason_code=problems[0].code,
-                    deprecated=False,
-                    phenomenon_id=p.phenomenon_id,
-                    reason=reason,
-                    message=problems[0].message,
-                )
-            case other:
-                raise unwritten_error(other, "reason", scope, p.phenomenon_id)
+    def retire(conn: Connection) -> Retirement | Refused:
+        done = writer.deprecate(conn, scope, p.phenomenon_id, reason, now)
+        if isinstance(done, Refused) and done.ordinary:
+            return done
+        return written(done, "reason", scope, p.phenomenon_id)
 
-    ctx.evidence.after_commit = answer
-    return DeprecateResult(deprecated=False, phenomenon_id=p.phenomenon_id, reason=reason)
+    done = await commit_entries(ctx, retire)
+    if isinstance(done, Refused):
+        problem = done.problems[0]
+        return DeprecateResult(
+            ok=False,
+            reason_code=problem.code,
+            deprecated=False,
+            phenomenon_id=p.phenomenon_id,
+            reason=reason,
+            message=problem.message,
+        )
+    told = done.kept.deprecated_reason or reason
+    return DeprecateResult(deprecated=True, phenomenon_id=p.phenomenon_id, reason=told)

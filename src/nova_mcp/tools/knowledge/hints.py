@@ -2,19 +2,18 @@
 
 from nova_mcp.memory.knowledge.model import HintKind, Level
 from nova_mcp.memory.knowledge.writes.content_rules import check_hint
-from nova_mcp.memory.knowledge.writes.hint_rules import HintWritten
 from nova_mcp.memory.knowledge.writes.page_check import invalid, look_at
 from nova_mcp.memory.knowledge.writes.rules import WriteKind
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.knowledge.params import HintParams, ScopeText, id_problem
 from nova_mcp.tools.knowledge.write_context import (
-    decided,
+    commit_entries,
     open_place,
     raise_first,
     raise_for,
     refuse_secrets,
     still_there,
-    unwritten_error,
+    written,
 )
 from nova_mcp.tools.spec import AgentParams, Result, tool
 
@@ -59,20 +58,14 @@ async def pks_upsert_hint(ctx: ToolContext, p: HintToolParams) -> HintResult:
     raise_first(invalid(seen.values()), "domainHint")
     missing = tuple(one for one in hint.selectors if seen[one].matches == 0)
     writer = ctx.learning.knowledge.writer
-    deciding = decided(ctx, lambda conn, _: writer.upsert_hint(conn, scope, hint, missing))
-
-    def answer() -> HintResult:
-        done = deciding.outcome
-        if not isinstance(done, HintWritten):
-            raise unwritten_error(done, "domainHint", scope, hint.hint_id)
-        return HintResult(
-            action=done.kind,
-            hint_id=done.written.hint_id,
-            kind=done.written.kind,
-            level=done.written.level,
-            selector_count=len(done.written.selectors),
-            warnings=list(done.warnings),
-        )
-
-    ctx.evidence.after_commit = answer
-    return HintResult(action="unchanged", hint_id=hint.hint_id, kind=hint.kind, level=1, selector_count=0, warnings=[])
+    done = await commit_entries(
+        ctx, lambda conn: written(writer.upsert_hint(conn, scope, hint, missing), "domainHint", scope, hint.hint_id)
+    )
+    return HintResult(
+        action=done.kind,
+        hint_id=done.written.hint_id,
+        kind=done.written.kind,
+        level=done.written.level,
+        selector_count=len(done.written.selectors),
+        warnings=list(done.warnings),
+    )

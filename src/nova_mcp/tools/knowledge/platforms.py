@@ -1,6 +1,7 @@
 """Platforms met on many sites: what they are known by, and adding more."""
 
 from pydantic import Field
+from sqlalchemy import Connection
 
 from nova_mcp.core.urls import normalize_url
 from nova_mcp.errors import InvalidParams, NovaError, PolicyDenied, Precondition
@@ -10,7 +11,7 @@ from nova_mcp.memory.knowledge.platforms.templates import PLATFORM_ID, Seeded
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.knowledge.params import Aliases, Patterns, refusal
 from nova_mcp.tools.knowledge.result_parts import SignalPart, signal_part
-from nova_mcp.tools.knowledge.write_context import decided, refuse_secrets
+from nova_mcp.tools.knowledge.write_context import commit_entries, refuse_secrets
 from nova_mcp.tools.spec import AgentParams, Part, Result, maybe, tool
 from nova_mcp.tools.times import utc
 
@@ -147,21 +148,19 @@ async def pks_platform_seed(ctx: ToolContext, p: PlatformSeedParams) -> Platform
         aliases=tuple(dict.fromkeys(one.alias() for one in p.aliases)),
         homepage_url=p.homepage_url,
     )
-    deciding = decided(ctx, lambda conn, _: platform_store.seed(conn, wish, ctx.ports.clock.now_ms()))
+    seeded = await commit_entries(ctx, lambda conn: _seed(conn, wish, ctx.ports.clock.now_ms()))
+    return PlatformSeedResult(
+        stable_id=wish.stable_id,
+        patterns_upserted=seeded.patterns_upserted,
+        aliases_upserted=seeded.aliases_upserted,
+    )
 
-    def answer() -> PlatformSeedResult:
-        match deciding.outcome:
-            case Seeded(_, patterns, aliases):
-                return PlatformSeedResult(
-                    stable_id=wish.stable_id, patterns_upserted=patterns, aliases_upserted=aliases
-                )
-            case Problem() as problem:
-                raise _refusal(problem)
-            case _:
-                raise AssertionError("a platform was answered before it was decided")
 
-    ctx.evidence.after_commit = answer
-    return PlatformSeedResult(stable_id=wish.stable_id, patterns_upserted=0, aliases_upserted=0)
+def _seed(conn: Connection, wish: Platform, now_ms: int) -> Seeded:
+    seeded = platform_store.seed(conn, wish, now_ms)
+    if isinstance(seeded, Problem):
+        raise _refusal(seeded)
+    return seeded
 
 
 def _web_page(text: str) -> str | None:

@@ -1,18 +1,18 @@
 """Writing situations: with the site open, checked against its page, decided in the call's own transaction."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 from sqlalchemy import Connection
 
 from nova_mcp.evidence.model import CallRecord
-from nova_mcp.memory.knowledge.model import Level, ScopeName
+from nova_mcp.memory.knowledge.model import Level
 from nova_mcp.memory.knowledge.writes.content_rules import check_content
-from nova_mcp.memory.knowledge.writes.deciding import CONFLICT
 from nova_mcp.memory.knowledge.writes.page_check import PageCheck
 from nova_mcp.memory.knowledge.writes.rules import (
+    CONFLICT,
     Conflict,
-    Refused,
     WriteKind,
     Written,
     patched_content,
@@ -33,7 +33,7 @@ from nova_mcp.tools.knowledge.params import (
 )
 from nova_mcp.tools.knowledge.write_context import (
     checked,
-    decided,
+    commit_entries,
     has_prints,
     note_vendors,
     open_place,
@@ -99,66 +99,47 @@ async def pks_upsert(ctx: ToolContext, p: UpsertParams) -> UpsertResult:
     content = wished_content(await stored_content(ctx, scope, wish.stable_id), wish)
     raise_first(check_content(content), "phenomenon")
     check = await checked(ctx, tab, scope, content)
-    writing = _Upserting(ctx, scope, p.service_categories)
-    keeper = ctx.learning.knowledge
+    learning, principal, now = ctx.learning, ctx.caller.principal, check.now_ms
 
-    def write(conn: Connection, record: CallRecord) -> Written | Refused:
-        done = keeper.writer.upsert(conn, scope, wish, check)
-        if isinstance(done, Written):
-            writing.after(conn, done, check.now_ms)
-        return done
+    def upsert(conn: Connection) -> _Upserted:
+        entry = written(learning.knowledge.writer.upsert(conn, scope, wish, check), "phenomenon", scope)
+        if p.service_categories is not None:
+            categorized(conn, scope, p.service_categories, now)
+        answer = written_of(scope, entry.written.content)
+        return _Upserted(entry, learning.prompter.resolved_by(conn, principal, answer, now))
 
-    deciding = decided(ctx, write)
     note_vendors(ctx, scope, check)
-    left_out = [_LEFT_OUT] if has_prints(p.phenomenon) else []
-
-    def answer() -> UpsertResult:
-        done = written(deciding.outcome, "phenomenon", scope)
-        return UpsertResult(
-            action=done.kind,
-            scope=scope,
-            phenomenon_id=done.written.stable_id,
-            level=done.written.level,
-            revision=done.written.revision,
-            unconfirmed_selectors=list(done.written.unconfirmed),
-            warnings=[*done.warnings, *left_out],
-            pks_semantic_learning_resolution=writing.resolution(),
-        )
-
-    ctx.evidence.after_commit = answer
+    done = await commit_entries(ctx, upsert)
+    kept = done.entry.written
     return UpsertResult(
-        action="unchanged",
+        action=done.entry.kind,
         scope=scope,
-        phenomenon_id=wish.stable_id,
-        level=1,
-        revision=0,
-        unconfirmed_selectors=[],
-        warnings=[],
+        phenomenon_id=kept.stable_id,
+        level=kept.level,
+        revision=kept.revision,
+        unconfirmed_selectors=list(kept.unconfirmed),
+        warnings=[*done.entry.warnings, *([_LEFT_OUT] if has_prints(p.phenomenon) else [])],
+        pks_semantic_learning_resolution=_resolution(done.resolved),
     )
 
 
-class _Upserting:
-    """What a stored entry brings with it: what the site is, and the question it answers."""
+@dataclass(frozen=True, slots=True)
+class _Upserted:
+    """A stored entry, and the question it answers."""
 
-    def __init__(self, ctx: ToolContext, scope: ScopeName, categories: list[str] | None) -> None:
-        self._ctx = ctx
-        self._scope = scope
-        self._categories = categories
-        self._resolved: Resolution | None = None
+    entry: Written
+    resolved: Resolution | None
 
-    def after(self, conn: Connection, done: Written, now_ms: int) -> None:
-        if self._categories is not None:
-            categorized(conn, self._scope, self._categories, now_ms)
-        answer = written_of(self._scope, done.written.content)
-        self._resolved = self._ctx.learning.prompter.resolved_by(conn, self._ctx.caller.principal, answer, now_ms)
+    def on_record(self, record: CallRecord) -> CallRecord:
+        return self.entry.on_record(record)
 
-    def resolution(self) -> ResolutionPart | None:
-        if self._resolved is None:
-            return None
-        opportunity = self._resolved.opportunity
-        reason = opportunity.reason or "The entry that was stored describes it."
-        source = self._resolved.match_source
-        return ResolutionPart(opportunity_id=opportunity.opportunity_id, reason=reason, match_source=source)
+
+def _resolution(resolved: Resolution | None) -> ResolutionPart | None:
+    if resolved is None:
+        return None
+    opportunity = resolved.opportunity
+    reason = opportunity.reason or "The entry that was stored describes it."
+    return ResolutionPart(opportunity_id=opportunity.opportunity_id, reason=reason, match_source=resolved.match_source)
 
 
 # -- patch
@@ -208,28 +189,27 @@ async def pks_patch(ctx: ToolContext, p: PatchToolParams) -> PatchResult:
         raise_first(check_content(content), "patch")
         check = await checked(ctx, tab, scope, content)
     writer = ctx.learning.knowledge.writer
-    deciding = decided(ctx, lambda conn, _: writer.patch(conn, scope, p.phenomenon_id, patch, check))
+    name = p.phenomenon_id
 
-    def answer() -> PatchResult:
-        outcome = deciding.outcome
-        if isinstance(outcome, Conflict):
-            return PatchResult(
-                ok=False,
-                reason_code=CONFLICT,
-                patched=False,
-                phenomenon_id=p.phenomenon_id,
-                revision=outcome.found,
-                unconfirmed_selectors=[],
-            )
-        done = written(outcome, "patch", scope, p.phenomenon_id)
+    def write(conn: Connection) -> Written | Conflict:
+        done = writer.patch(conn, scope, name, patch, check)
+        return done if isinstance(done, Conflict) else written(done, "patch", scope, name)
+
+    done = await commit_entries(ctx, write)
+    if isinstance(done, Conflict):
         return PatchResult(
-            patched=done.kind != "unchanged",
-            phenomenon_id=p.phenomenon_id,
-            level=done.written.level,
-            revision=done.written.revision,
-            unconfirmed_selectors=list(done.written.unconfirmed),
-            warnings=[*done.warnings, *([_LEFT_OUT] if has_prints(p.patch) else [])],
+            ok=False,
+            reason_code=CONFLICT,
+            patched=False,
+            phenomenon_id=name,
+            revision=done.found,
+            unconfirmed_selectors=[],
         )
-
-    ctx.evidence.after_commit = answer
-    return PatchResult(patched=False, phenomenon_id=p.phenomenon_id, revision=0, unconfirmed_selectors=[])
+    return PatchResult(
+        patched=done.kind != "unchanged",
+        phenomenon_id=name,
+        level=done.written.level,
+        revision=done.written.revision,
+        unconfirmed_selectors=list(done.written.unconfirmed),
+        warnings=[*done.warnings, *([_LEFT_OUT] if has_prints(p.patch) else [])],
+    )

@@ -10,12 +10,11 @@ from nova_mcp.browser.channel.stable_question import navigating
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams, NotFound
-from nova_mcp.evidence.deciding import Deciding
-from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.knowledge.model import Content, Problem, ScopeName
 from nova_mcp.memory.knowledge.store import paired
+from nova_mcp.memory.knowledge.writes.entry_write import entry_write
 from nova_mcp.memory.knowledge.writes.page_check import PageCheck, check_page
-from nova_mcp.memory.knowledge.writes.rules import Refused, Written
+from nova_mcp.memory.knowledge.writes.rules import Refused
 from nova_mcp.memory.knowledge.writes.store import Missing
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.knowledge.params import PatchParams, PhenomenonParams, refusal, texts_in
@@ -58,12 +57,10 @@ def note_vendors(ctx: ToolContext, scope: ScopeName, check: PageCheck) -> None:
         ctx.evidence.also.append(also)
 
 
-def decided(ctx: ToolContext, write: Callable[[Connection, CallRecord], T]) -> Deciding[T]:
+async def commit_entries(ctx: ToolContext, write: Callable[[Connection], T]) -> T:
     """From here on only the store can say no, and the arguments hold nothing that must not be kept."""
     ctx.evidence.input_is_harmless = True
-    deciding = ctx.learning.knowledge.deciding(write)
-    ctx.evidence.decide = deciding.decide
-    return deciding
+    return await ctx.commit(entry_write(write))
 
 
 def has_prints(given: PhenomenonParams | PatchParams) -> bool:
@@ -92,15 +89,16 @@ def raise_first(problems: tuple[Problem, ...], root: str) -> None:
     raise_for(problems[0] if problems else None, root)
 
 
-def written(outcome: object, root: str, scope: ScopeName, stable_id: str = "") -> Written:
-    if not isinstance(outcome, Written):
+def written(outcome: T | Refused | Missing, root: str, scope: ScopeName, stable_id: str = "") -> T:
+    """What was written; raises why it was not."""
+    if isinstance(outcome, Refused | Missing):
         raise unwritten_error(outcome, root, scope, stable_id)
     return outcome
 
 
 def unwritten_error(
-    outcome: object, root: str, scope: ScopeName, stable_id: str
-) -> InvalidParams | NotFound | AssertionError:
+    outcome: Refused | Missing, root: str, scope: ScopeName, stable_id: str
+) -> InvalidParams | NotFound:
     match outcome:
         case Refused(problems):
             return refusal(problems[0], root)
@@ -108,4 +106,3 @@ def unwritten_error(
             return unknown_scope(scope)
         case Missing(available=names):
             return unknown_entry(scope, stable_id, names)
-    return AssertionError("a write was answered before it was decided")

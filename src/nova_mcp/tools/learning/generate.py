@@ -6,13 +6,14 @@ from pydantic import Field
 
 from nova_mcp.browser.perceive.element_lines import one_line
 from nova_mcp.memory.knowledge.model import HintKind, PhenomenonType
-from nova_mcp.memory.promotion.drafts.generator import Generation
+from nova_mcp.memory.promotion.drafts.draft_store import Drafted
+from nova_mcp.memory.promotion.drafts.generator import DraftPlan, write_drafts
 from nova_mcp.memory.promotion.drafts.model import Proposal, ProposalKind
 from nova_mcp.memory.promotion.model import Opportunity, OpportunityKind
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.knowledge.params import SiteText
 from nova_mcp.tools.knowledge.scope_argument import parsed_scope
-from nova_mcp.tools.knowledge.write_context import decided, open_place, still_there
+from nova_mcp.tools.knowledge.write_context import commit_entries, open_place, still_there
 from nova_mcp.tools.spec import AgentParams, Part, Result, tool
 
 EVERYWHERE: Final = "*"
@@ -155,14 +156,10 @@ async def learn_generate(ctx: ToolContext, p: GenerateParams) -> GenerateResult:
     async with tab.lock.shared():
         looks = await generator.look(tab, plan, platforms, ctx.secrets.redactor.text)
     still_there(tab, scope)
-    generation = Generation(plan, looks)
-    decided(ctx, generation.write)
-    ctx.evidence.after_commit = lambda: _generated(generation)
-    return _generated(generation)
+    return _generated(plan, await commit_entries(ctx, lambda conn: write_drafts(conn, plan, looks)))
 
 
-def _generated(generation: Generation) -> GenerateResult:
-    plan, done = generation.plan, generation.done
+def _generated(plan: DraftPlan, done: Drafted) -> GenerateResult:
     written = {one.candidate_key for one in done.written}
     return GenerateResult(
         scope=plan.scope,

@@ -4,8 +4,8 @@ from typing import Final
 
 from pydantic import ConfigDict, Field
 
-from nova_mcp.errors import NotFound
-from nova_mcp.memory.promotion.prompts.prompter import ENTRY_MISSING, Answering
+from nova_mcp.memory.journal.observations import ended_at_ms
+from nova_mcp.memory.promotion.prompts.prompter import ALREADY_RESOLVED, ENTRY_MISSING, OwnAnswer
 from nova_mcp.memory.promotion.prompts.rules import (
     AlreadyResolved,
     NothingStored,
@@ -57,39 +57,33 @@ async def learn_resolve_opportunity(ctx: ToolContext, p: ResolveParams) -> Resol
     """Closes or puts off the question in pksSemanticLearning: upsert once you have stored the entry yourself, or say
     why there is nothing to store. defer asks again after a day."""
     reason = None if p.reason is None else ctx.secrets.redactor.text(p.reason)
-    answering = ctx.learning.prompter.answering(ctx.caller.principal, p.opportunity_id, p.verdict, reason)
-    ctx.evidence.decide = answering.decide
-    ctx.evidence.after_commit = lambda: _answer(answering)
-    return _told(answering, SemanticOpportunity(p.opportunity_id, "consent_cmp", "", "", 0.0, 0), "prompted")
-
-
-def _answer(answering: Answering) -> ResolveResult:
-    match answering.result:
+    prompter, principal, given = (
+        ctx.learning.prompter,
+        ctx.caller.principal,
+        OwnAnswer(p.opportunity_id, p.verdict, reason),
+    )
+    done = await ctx.commit(lambda conn, record: prompter.answer(conn, principal, given, ended_at_ms(record)))
+    match done.result:
         case Resolution(opportunity, prior_state):
-            return _told(answering, opportunity, prior_state)
+            return _result(p, opportunity, prior_state, done.superseded)
         case AlreadyResolved(opportunity):
-            told = _told(answering, opportunity, opportunity.state)
-            return told.model_copy(update={"ok": False, "reason_code": "already_resolved"})
+            result = _result(p, opportunity, opportunity.state, done.superseded)
+            return result.model_copy(update={"ok": False, "reason_code": ALREADY_RESOLVED})
         case NothingStored(opportunity):
-            told = _told(answering, opportunity, opportunity.state)
+            result = _result(p, opportunity, opportunity.state, done.superseded)
             # The verdict that was refused is not the question's.
-            return told.model_copy(
+            return result.model_copy(
                 update={"ok": False, "reason_code": ENTRY_MISSING, "message": _NOTHING_STORED, "hint": _STORE_FIRST}
             )
-        case None:
-            raise NotFound(
-                "learn.opportunity_not_found",
-                stage="precondition",
-            )
 
 
-def _told(answering: Answering, one: SemanticOpportunity, prior: SemanticState) -> ResolveResult:
+def _result(p: ResolveParams, one: SemanticOpportunity, prior: SemanticState, superseded: int) -> ResolveResult:
     return ResolveResult(
         opportunity_id=one.opportunity_id,
-        verdict=one.verdict or answering.verdict,
+        verdict=one.verdict or p.verdict,
         reason=one.reason,
         prior_state=prior,
         resolved_state=one.state,
         resolved_at_utc=None if one.resolved_at_ms is None else utc(one.resolved_at_ms),
-        fr1_candidates_superseded=answering.superseded,
+        fr1_candidates_superseded=superseded,
     )

@@ -110,11 +110,10 @@ async def learn_promote(ctx: ToolContext, p: PromoteParams) -> PromoteResult:
     if p.dry_run:
         return _decided(wish, await ctx.learning.promotion.preview(wish), dry_run=True)
     require_open(ctx, scope)
-    promoting = ctx.learning.promotion.promoting(wish)
+    promotion = ctx.learning.promotion
     # Decided in the transaction of this call's record: no transition without the call that asked for it.
-    ctx.evidence.also.append(promoting.also)
-    ctx.evidence.after_commit = lambda: _decided(wish, promoting.decisions, dry_run=False)
-    return _decided(wish, (), dry_run=False)
+    decisions = await ctx.commit_derived(lambda conn, record, link: promotion.apply(conn, wish))
+    return _decided(wish, decisions, dry_run=False)
 
 
 def _decided(wish: Wish, decisions: Sequence[Decision], *, dry_run: bool) -> PromoteResult:

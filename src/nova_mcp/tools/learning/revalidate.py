@@ -100,17 +100,16 @@ async def revalidate(ctx: ToolContext, p: RevalidateParams) -> RevalidateResult:
     hides = ctx.secrets.redactor.text
     found = await learning.revalidator.revalidate_scope(tab, scope, platforms, p.limit, hides)
     ctx.evidence.signals = Signals(checks=found.checks)
-    ctx.evidence.also.append(found.sightings.also)
-    derived = p.scope is None
-    ctx.evidence.after_commit = lambda: _told(found, derived=derived)
-    return _told(found, derived=derived)
+    # What the look left in the journal is known behind the record.
+    await ctx.commit_derived(found.sightings.also, found.reason_code)
+    return _result(found, derived=p.scope is None)
 
 
-def _told(found: Revalidation, *, derived: bool) -> RevalidateResult:
+def _result(found: Revalidation, *, derived: bool) -> RevalidateResult:
     rows = [_row(found, one) for one in found.entries]
     return RevalidateResult(
         ok=not found.denied,
-        reason_code=found.denied[0].partition(":")[0] if found.denied else None,
+        reason_code=found.reason_code,
         scope=found.scope,
         scope_derived_from_target=derived,
         checked=len(rows),

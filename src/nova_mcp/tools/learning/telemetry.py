@@ -75,11 +75,16 @@ async def telemetry_report(ctx: ToolContext, p: TelemetryParams) -> TelemetryRes
         names = tuple(one.stable_id for one in known.shelved if one.slot == "current")
         raise unwritten_error(Missing(scope=not names, available=names), "phenomenonId", scope, p.phenomenon_id)
     ctx.evidence.tab = _tab(ctx, scope)
-    reporting = _Reporting(ctx, scope, p, found)
-    ctx.evidence.decide = reporting.decide
-    ctx.evidence.also.append(reporting.read_health)
-    ctx.evidence.after_commit = reporting.answer
-    return TelemetryResult(recorded=False, backed=False, outcome=p.outcome)
+    report = _Report(ctx, scope, p, found)
+    # Once everything that learns from the report has done so.
+    ctx.evidence.also.append(report.read_health)
+    backed = await ctx.commit(report.back)
+    return TelemetryResult(
+        recorded=True,
+        backed=backed.by is not None,
+        outcome=p.outcome,
+        health=None if report.health is None else health_part(report.health, ctx.ports.clock.now_ms()),
+    )
 
 
 def _tab(ctx: ToolContext, scope: ScopeName) -> Tab | None:
@@ -88,31 +93,42 @@ def _tab(ctx: ToolContext, scope: ScopeName) -> Tab | None:
     return tab if tab is not None and page_scope(tab) == scope else open_tab(ctx, scope)
 
 
+@dataclass(frozen=True, slots=True)
+class _Backed:
+    """Which call of the reporter shows what is reported, if any does; a report that says nothing asks for none."""
+
+    scope: ScopeName
+    given: TelemetryParams
+    by: Backing | None
+
+    def on_record(self, record: CallRecord) -> CallRecord:
+        if self.given.outcome == "not_applicable":
+            return record
+        signals = replace(record.signals, target_stable_id=self.given.phenomenon_id, telemetry="claimed")
+        if self.by is not None:
+            won = self.given.outcome == "success"
+            signals = replace(
+                signals,
+                telemetry="confirmed" if won else "refuted",
+                high_signal=won,
+                reported_at=(self.scope, self.by.target_id),
+            )
+        return replace(record, signals=signals)
+
+
 @dataclass(slots=True)
-class _Reporting:
+class _Report:
     """A report on its way into the journal."""
 
     ctx: ToolContext
     scope: ScopeName
     given: TelemetryParams
     found: tuple[Shelved, ...]
-    behind: Backing | None = field(default=None)
     health: Health | None = field(default=None)
 
-    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
-        if record.outcome.kind != "ok" or self.given.outcome == "not_applicable":
-            return record
-        self.behind = backing(conn, self._report(record))
-        signals = replace(record.signals, target_stable_id=self.given.phenomenon_id, telemetry="claimed")
-        if self.behind is not None:
-            won = self.given.outcome == "success"
-            signals = replace(
-                signals,
-                telemetry="confirmed" if won else "refuted",
-                high_signal=won,
-                reported_at=(self.scope, self.behind.target_id),
-            )
-        return replace(record, signals=signals)
+    def back(self, conn: Connection, record: CallRecord) -> _Backed:
+        asks = self.given.outcome != "not_applicable"
+        return _Backed(self.scope, self.given, backing(conn, self._report(record)) if asks else None)
 
     def _report(self, record: CallRecord) -> Report:
         tools = [one.canonical for one in self.ctx.catalogue if one.effect in ("act", "commit")]
@@ -131,15 +147,5 @@ class _Reporting:
         )
 
     def read_health(self, conn: Connection, record: CallRecord, link: Link) -> None:
-        """Once everything that learns from the report has done so."""
         rows = store.find(conn, self.scope, self.given.phenomenon_id)
         self.health = rows[0].kept.health if rows else None
-
-    def answer(self) -> TelemetryResult:
-        now = self.ctx.ports.clock.now_ms()
-        return TelemetryResult(
-            recorded=True,
-            backed=self.behind is not None,
-            outcome=self.given.outcome,
-            health=None if self.health is None else health_part(self.health, now),
-        )

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from nova_mcp.core.hosts import normalize_host
 from nova_mcp.errors import InvalidParams
+from nova_mcp.memory.journal.observations import ended_at_ms
 from nova_mcp.memory.notes.memory_store import Forgetting, NewMemory, Saved
 from nova_mcp.memory.notes.model import MatchedBy, MemoryRow, MemoryType, Source
 from nova_mcp.memory.notes.rules import decay_score
@@ -71,19 +72,9 @@ async def memory_note(ctx: ToolContext, p: MemoryNoteParams) -> MemoryNoteResult
     if not ctx.notes.remembers_for(principal):
         raise memory_disabled()
     domain = _current_host(ctx) if p.domain is None else parsed_domain(p.domain)
-    noting = ctx.notes.noting(NewMemory(principal, domain, p.memory_type, p.content, p.url_pattern, "agent"))
-    ctx.evidence.decide = noting.decide
-    ctx.evidence.after_commit = lambda: _noted(ctx, noting.result())
-    return MemoryNoteResult(
-        saved=False,
-        action="created",
-        memory_id=0,
-        domain=domain,
-        memory_type=p.memory_type,
-        decay_score=1.0,
-        expires_at_utc="",
-        evicted=0,
-    )
+    new = NewMemory(principal, domain, p.memory_type, p.content, p.url_pattern, "agent")
+    saved = await ctx.commit(lambda conn, record: ctx.notes.save(conn, new, ended_at_ms(record)))
+    return _noted(ctx, saved)
 
 
 def _current_host(ctx: ToolContext) -> str:
@@ -158,19 +149,15 @@ async def memory_recall(ctx: ToolContext, p: MemoryRecallParams) -> MemoryRecall
     principal = ctx.caller.principal
     if not ctx.notes.remembers_for(principal):
         raise memory_disabled()
-    recalling = ctx.notes.recalling(
-        RecallQuery(
-            principal=principal,
-            host=None if p.domain is None else parsed_domain(p.domain),
-            words=words_of(p.query or ""),
-            memory_type=p.memory_type,
-            include_expired=p.include_expired,
-            limit=p.limit,
-        )
+    query = RecallQuery(
+        principal=principal,
+        host=None if p.domain is None else parsed_domain(p.domain),
+        words=words_of(p.query or ""),
+        memory_type=p.memory_type,
+        include_expired=p.include_expired,
+        limit=p.limit,
     )
-    ctx.evidence.decide = recalling.decide
-    ctx.evidence.after_commit = lambda: _recalled(recalling.result())
-    return MemoryRecallResult(memories=[], count=0, excluded=False)
+    return _recalled(await ctx.commit(lambda conn, record: ctx.notes.recall(conn, query, ended_at_ms(record))))
 
 
 def _recalled(found: Recalled) -> MemoryRecallResult:
@@ -234,15 +221,10 @@ async def memory_forget(ctx: ToolContext, p: MemoryForgetParams) -> MemoryForget
     """Forgets one memory, those of a site and all below it, those of a type, or everything remembered for this user.
     It is final."""
     domain = None if p.domain is None else parsed_domain(p.domain)
-    forgetting = ctx.notes.forgetting(Forgetting(ctx.caller.principal, p.memory_id, domain, p.memory_type))
-    ctx.evidence.decide = forgetting.decide
-    ctx.evidence.after_commit = lambda: _forgotten(forgetting.result(), everything=p.all)
-    return _forgotten(0, everything=True)
-
-
-def _forgotten(gone: int, *, everything: bool) -> MemoryForgetResult:
-    if gone:
-        return MemoryForgetResult(forgotten="deleted", deleted=gone)
-    if everything:
+    what = Forgetting(ctx.caller.principal, p.memory_id, domain, p.memory_type)
+    gone = await ctx.commit(lambda conn, _: ctx.notes.forget(conn, what))
+    if gone.deleted:
+        return MemoryForgetResult(forgotten="deleted", deleted=gone.deleted)
+    if gone.reason_code is None:
         return MemoryForgetResult(forgotten="noop", deleted=0)
-    return MemoryForgetResult(ok=False, reason_code="memory.not_found", forgotten="not_found", deleted=0)
+    return MemoryForgetResult(ok=False, reason_code=gone.reason_code, forgotten="not_found", deleted=0)

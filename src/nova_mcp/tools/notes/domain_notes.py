@@ -5,10 +5,11 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field
 
 from nova_mcp.core.keywords import some
+from nova_mcp.memory.journal.observations import ended_at_ms
 from nova_mcp.memory.notes import domain_refusals as refusals
 from nova_mcp.memory.notes.domain_model import KEEP, DomainNote, Enforcement, NoteScope, Wish
-from nova_mcp.memory.notes.domain_rules import MOST_CHARS, Delete, RevConflict, in_order, scope_of
-from nova_mcp.memory.notes.domain_service import REV_CONFLICT, Acknowledged, Place
+from nova_mcp.memory.notes.domain_rules import MOST_CHARS, REV_CONFLICT, Delete, RevConflict, in_order, scope_of
+from nova_mcp.memory.notes.domain_service import Acknowledged, Place
 from nova_mcp.memory.notes.domain_store import WriteKind, Written
 from nova_mcp.memory.notes.model import Source
 from nova_mcp.memory.notes.playbook import PLAYBOOK_KEY, check_playbook
@@ -108,10 +109,9 @@ async def domain_note(ctx: ToolContext, p: DomainNoteParams) -> DomainNoteResult
     place = _place(ctx, p.domain)
     refuse_secret_like(note_texts(p))
     refuse_known_secrets(ctx.secrets, note_texts(p))
-    putting = ctx.domain_notes.putting(p.wish(ctx.caller.principal, place.host))
-    ctx.evidence.decide = putting.decide
-    ctx.evidence.after_commit = lambda: _stored(place.host, p, putting.result())
-    return DomainNoteResult(domain=place.host, key=p.key)
+    wish = p.wish(ctx.caller.principal, place.host)
+    done = await ctx.commit(lambda conn, record: ctx.domain_notes.put(conn, wish, ended_at_ms(record)))
+    return _stored(place.host, p, done)
 
 
 def _stored(domain: str, p: DomainNoteParams, done: Written | RevConflict) -> DomainNoteResult:
@@ -281,22 +281,16 @@ class DomainNoteDeleteResult(Result):
 async def domain_note_delete(ctx: ToolContext, p: DomainNoteDeleteParams) -> DomainNoteDeleteResult:
     """Deletes a note about a host for good. The operator's notes can't be deleted this way."""
     place = _place(ctx, p.domain)
-    removing = ctx.domain_notes.removing(ctx.caller.principal, place.host, p.key, p.expected_rev)
-    ctx.evidence.decide = removing.decide
-
-    def answer() -> DomainNoteDeleteResult:
-        done = removing.result()
-        if isinstance(done, RevConflict):
-            return DomainNoteDeleteResult(
-                ok=False,
-                reason_code=REV_CONFLICT,
-                applied=False,
-                deleted=False,
-                domain=place.host,
-                key=p.key,
-                current_rev=done.current_rev,
-            )
-        return DomainNoteDeleteResult(deleted=isinstance(done, Delete), domain=place.host, key=p.key)
-
-    ctx.evidence.after_commit = answer
-    return DomainNoteDeleteResult(deleted=False, domain=place.host, key=p.key)
+    notes, principal = ctx.domain_notes, ctx.caller.principal
+    done = await ctx.commit(lambda conn, _: notes.remove(conn, principal, place.host, p.key, p.expected_rev))
+    if isinstance(done, RevConflict):
+        return DomainNoteDeleteResult(
+            ok=False,
+            reason_code=REV_CONFLICT,
+            applied=False,
+            deleted=False,
+            domain=place.host,
+            key=p.key,
+            current_rev=done.current_rev,
+        )
+    return DomainNoteDeleteResult(deleted=isinstance(done, Delete), domain=place.host, key=p.key)

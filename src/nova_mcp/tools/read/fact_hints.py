@@ -2,19 +2,20 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from nova_mcp.browser.observe.page_witness import StoreFacts
 from nova_mcp.browser.perceive.scan_values import AuthSurface, SeenPage
 from nova_mcp.core.signal_vocabulary import SIGNALS
-from nova_mcp.core.tokens import estimate_tokens, fit_tokens
+from nova_mcp.core.tokens import estimate_tokens, fit_tokens, line_tokens
 from nova_mcp.core.values import Json
 from nova_mcp.memory.facts.model import Certainty, Fact, FactState, ServiceKind
 from nova_mcp.memory.facts.rules import DETECTED, Hint
 from nova_mcp.memory.facts.service import Advice
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.read.hint import Look, unless_down
 from nova_mcp.tools.spec import Part, compact
 from nova_mcp.tools.times import utc
 from nova_mcp.verification import model as verification
@@ -59,48 +60,67 @@ class UnchangedHintsPart(Part):
 OkHints: TypeAlias = OkHintsPart | UnchangedHintsPart
 
 
-@dataclass(frozen=True, slots=True)
-class ToldHints:
-    """A hint in both forms, which part of it found no room, and what it was drawn from."""
+@dataclass(slots=True)
+class FactHint:
+    """Whether this caller should report what the page shows, and where the page looks otherwise than was reported."""
 
+    ctx: ToolContext
+    advice: Advice | None = None
     part: OkHints | None = None
     line: str = ""
     omitted: tuple[str, ...] = ()
-    advice: Advice | None = None
+    # For a warning: nothing where no agent said what Nova could see otherwise.
+    reserved: int = 0
+    doubts: list[str] = field(default_factory=list)
 
-    @property
-    def room_for_doubts(self) -> int:
-        """What has to be kept free for a warning: nothing where no agent said what Nova could see otherwise."""
+    async def read(self) -> None:
+        place = self.ctx.facts.place(self.ctx.tab)
+        self.advice = None if place is None else await self.ctx.facts.advice(place, self.ctx.connection)
+
+    def take(self, room: int) -> int:
+        self._write(max(0, room))
         facts = {} if self.advice is None else self.advice.facts
         theirs = [key for key in DOUBTABLE if key in facts and facts[key].source == "agent"]
-        return DOUBT_TOKENS if theirs else 0
+        self.reserved = DOUBT_TOKENS if theirs else 0
+        return line_tokens(self.line) + self.reserved
 
-    def doubts(self, seen: Mapping[str, Json]) -> list[str]:
-        """Where the page looks otherwise than an agent reported; the fact stays as it is."""
-        if self.advice is None:
-            return []
-        held = self.advice.facts
-        return [
-            f"{key}={_readable(held[key])} was reported, but to Nova the page looks {seen[key]}; look again."
-            for key in self.advice.doubted(seen)
-        ]
+    def _write(self, room: int) -> None:
+        advice = self.advice
+        if advice is None or advice.hint is None:
+            self.part, self.line, self.omitted = None, "", ()
+            return
+        facts, cut = ({}, False) if advice.unchanged else _facts_within(advice, FACTS_TOKENS)
+        omitted = ("okHints.currentFacts",) if cut else ()
+        self.part = _part(advice, advice.hint, facts)
+        self.line = fit_tokens(_line(advice, advice.hint), room) if room >= LEAST_LINE else ""
+        self.omitted = omitted if self.line else (*omitted, "okHints")
+
+    async def settle(self, look: Look) -> None:
+        if look.moved:
+            self.advice = None
+            await unless_down(self.read(), None)
+            # No longer than what was kept free for the hint about the page before.
+            self._write(estimate_tokens(self.line))
+        if self.advice is not None:
+            self.ctx.facts.told(self.advice)
+            self.doubts = _doubts(self.advice, look.sighted)
+
+    def fields(self) -> dict[str, object]:
+        return {"ok_hints": self.part, "warnings": self.doubts}
+
+    @property
+    def lines(self) -> str:
+        told = self.doubts and self.reserved
+        doubt = fit_tokens(f"ok: {' '.join(self.doubts)}", self.reserved - 1) if told else ""
+        return "\n".join(line for line in (self.line, doubt) if line)
 
 
-NOTHING_TO_SAY: Final = ToldHints()
-
-
-async def ok_hints(ctx: ToolContext, room: int) -> ToldHints:
-    """Whether this caller should report what the page shows; `room` is what the text may take."""
-    place = ctx.facts.place(ctx.tab)
-    if place is None:
-        return NOTHING_TO_SAY
-    advice = await ctx.facts.advice(place, ctx.connection)
-    if advice.hint is None:
-        return ToldHints(advice=advice)
-    facts, cut = ({}, False) if advice.unchanged else _facts_within(advice, FACTS_TOKENS)
-    omitted = ("okHints.currentFacts",) if cut else ()
-    line = fit_tokens(_line(advice, advice.hint), room) if room >= LEAST_LINE else ""
-    return ToldHints(_part(advice, advice.hint, facts), line, omitted if line else (*omitted, "okHints"), advice)
+def _doubts(advice: Advice, seen: Mapping[str, Json]) -> list[str]:
+    """Where the page looks otherwise than an agent reported; the fact stays as it is."""
+    return [
+        f"{key}={_readable(advice.facts[key])} was reported, but to Nova the page looks {seen[key]}; look again."
+        for key in advice.doubted(seen)
+    ]
 
 
 def _part(advice: Advice, needed: Hint, facts: dict[str, HintFact]) -> OkHints:

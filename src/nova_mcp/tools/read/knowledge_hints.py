@@ -18,6 +18,7 @@ from nova_mcp.memory.knowledge.model import ACTIVE, HealthState, Level, Phenomen
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.knowledge.scope_argument import page_scope
 from nova_mcp.tools.names import callable_fix
+from nova_mcp.tools.read.hint import Look
 from nova_mcp.tools.spec import Part, maybe
 
 # A line shorter than this says nothing any more.
@@ -57,85 +58,73 @@ class FrameworkHintPart(Part):
     advice: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToldKnowledge:
-    """What knowledge says in an answer, in both forms."""
+@dataclass(slots=True)
+class KnowledgeHint:
+    """Knowledge about the site that the tab shows; what it takes of the text is kept free until the page was looked
+    at."""
 
-    pks: tuple[PksPart, ...] = ()
-    advice: tuple[PksAdvicePart, ...] = ()
-    warnings: tuple[PksHealthWarningPart, ...] = ()
-    frameworks: tuple[FrameworkHintPart, ...] = ()
-    lines: str = ""
-    omitted: tuple[str, ...] = ()
-
-    def fields(self) -> dict[str, object]:
-        return {
-            "pks": list(self.pks),
-            "pks_advice": list(self.advice),
-            "pks_health_warnings": list(self.warnings),
-            "framework_hints": list(self.frameworks),
-        }
-
-
-NOTHING_KNOWN: Final = ToldKnowledge()
-
-
-@dataclass(frozen=True, slots=True)
-class KnowledgeHints:
-    """Knowledge about a site on its way into an answer: `room` is kept free for it before the page is read."""
-
+    ctx: ToolContext
     looking: Looking | None = None
-    room: int = 0
+    reserved: int = 0
+    said: Said | None = None
+    lines: str = ""
+
+    async def read(self) -> None:
+        learning, tab, scope = self.ctx.learning, self.ctx.tab, page_scope(self.ctx.tab)
+        if scope is None:
+            return
+        here = Here(self.ctx.connection, scope, tab.target_id, tab.page_epoch, tab.url)
+        looking = learning.advisor.looking(here, await learning.knowledge.known(scope))
+        self.looking = await learning.advisor.with_proofs(looking, lambda: learning.promotion.proofs(scope))
+
+    def take(self, room: int) -> int:
+        if self.looking is not None:
+            longest = self.ctx.learning.advisor.at_most(self.looking)
+            self.reserved = min(max(0, room), line_tokens(_text(longest))) if longest.anything else 0
+        return self.reserved
 
     @property
     def asks_page(self) -> bool:
         return self.looking is not None and self.looking.asks_page
 
-    async def ask(self, ctx: ToolContext) -> SignalsSeen | None:
+    async def ask(self) -> SignalsSeen | None:
         """Which signs hold; None when nobody needs to know or the page does not say."""
         if self.looking is None or not self.looking.asks_page:
             return None
+        wanted = self.ctx.learning.advisor.wanted(self.looking)
         try:
-            return await signals(ctx.tab, ctx.learning.advisor.wanted(self.looking), timeout_ms=ASK_MS)
+            return await signals(self.ctx.tab, wanted, timeout_ms=ASK_MS)
         except (NovaError, DocumentChanged, PageScriptError):
             return None
 
-    def told(self, ctx: ToolContext, seen: SignalsSeen | None) -> ToldKnowledge:
+    async def settle(self, look: Look) -> None:
         """What is said in the end, and the evidence that seeing it gives."""
-        tab, looking = ctx.tab, self.looking
+        ctx, tab, looking = self.ctx, self.ctx.tab, self.looking
         if looking is None or page_scope(tab) != looking.here.scope or tab.page_epoch != looking.here.page_epoch:
-            return NOTHING_KNOWN
-        if seen is None and looking.asks_page:
-            return NOTHING_KNOWN
+            return
+        if look.held is None and looking.asks_page:
+            return
         advisor = ctx.learning.advisor
         looking = replace(looking, here=replace(looking.here, url=tab.url))
-        said, found = advisor.say(looking, seen or SignalsSeen())
-        if seen is not None and tab.scripted_epoch != tab.page_epoch:
-            also = advisor.sighted(looking, found, seen)
+        said, found = advisor.say(looking, look.held or SignalsSeen())
+        if look.held is not None and tab.scripted_epoch != tab.page_epoch:
+            also = advisor.sighted(looking, found, look.held)
             if also is not None:
                 ctx.evidence.also.append(also)
         if not said.anything:
-            return NOTHING_KNOWN
-        lines = fit_tokens(_text(said), self.room - 1) if self.room > LEAST_LINE else ""
-        if lines:
+            return
+        self.said = said
+        self.lines = fit_tokens(_text(said), self.reserved - 1) if self.reserved > LEAST_LINE else ""
+        if self.lines:
             # What found no room in the text is said again when there is some.
             advisor.told(looking.here, said.told)
-        return replace(_parts(ctx, said), lines=lines, omitted=() if lines else tuple(_names(said)))
 
+    def fields(self) -> dict[str, object]:
+        return {} if self.said is None else _fields(self.ctx, self.said)
 
-async def knowledge_hints(ctx: ToolContext, room: int) -> KnowledgeHints:
-    """What is known of the site this tab shows; `room` is what the text may take at most."""
-    scope = page_scope(ctx.tab)
-    if scope is None:
-        return KnowledgeHints()
-    learning, tab = ctx.learning, ctx.tab
-    here = Here(ctx.connection, scope, tab.target_id, tab.page_epoch, tab.url)
-    looking = learning.advisor.looking(here, await learning.knowledge.known(scope))
-    looking = await learning.advisor.with_proofs(looking, lambda: learning.promotion.proofs(scope))
-    longest = learning.advisor.at_most(looking)
-    if not longest.anything:
-        return KnowledgeHints(looking)
-    return KnowledgeHints(looking, min(room, line_tokens(_text(longest))))
+    @property
+    def omitted(self) -> tuple[str, ...]:
+        return () if self.said is None or self.lines else tuple(_names(self.said))
 
 
 def _text(said: Said) -> str:
@@ -167,22 +156,22 @@ def _names(said: Said) -> Iterator[str]:
     yield from (name for name, items in named.items() if items)
 
 
-def _parts(ctx: ToolContext, said: Said) -> ToldKnowledge:
-    return ToldKnowledge(
-        tuple(
+def _fields(ctx: ToolContext, said: Said) -> dict[str, object]:
+    return {
+        "pks": [
             PksPart(phenomenon_id=one.phenomenon_id, type=one.type, level=one.level, health=one.health, note=one.note)
             for one in said.noted
-        ),
-        tuple(_advice_part(ctx, one) for one in said.advice),
-        tuple(
+        ],
+        "pks_advice": [_advice_part(ctx, one) for one in said.advice],
+        "pks_health_warnings": [
             PksHealthWarningPart(scope=one.scope, phenomenon_id=one.phenomenon_id, state=one.state, reason=one.reason)
             for one in said.warnings
-        ),
-        tuple(
+        ],
+        "framework_hints": [
             FrameworkHintPart(framework=one.framework, applies_to=one.applies_to, advice=one.advice)
             for one in said.frameworks
-        ),
-    )
+        ],
+    }
 
 
 def _advice_part(ctx: ToolContext, one: Advice) -> PksAdvicePart:

@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 from nova_mcp.browser.perceive.element_lines import one_line
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.core.hosts import normalize_host
-from nova_mcp.core.tokens import fit_tokens
+from nova_mcp.core.tokens import fit_tokens, line_tokens
 from nova_mcp.memory.notes.model import MemoryType, Source
 from nova_mcp.memory.notes.service import SurfacedItem, SurfacedMemory
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.read.hint import Look
 from nova_mcp.tools.spec import Part
 
 MOST_ITEMS: Final = 2
@@ -32,35 +33,46 @@ class BrowserMemoryPart(Part):
     items: list[BrowserMemoryItem]
 
 
-@dataclass(frozen=True, slots=True)
-class ToldMemory:
-    """What is remembered, in both forms; without a line it found no room in the text."""
+@dataclass(slots=True)
+class MemoryHint:
+    """What this connection has not heard yet about the site its tab shows; without a line it found no room."""
 
+    ctx: ToolContext
     found: SurfacedMemory | None = None
-    line: str = ""
+    lines: str = ""
+    reserved: int = 0
 
-    @property
-    def part(self) -> BrowserMemoryPart | None:
-        return None if self.found is None else memory_part(self.found)
+    async def read(self) -> None:
+        notes, principal = self.ctx.notes, self.ctx.caller.principal
+        if not notes.remembers_for(principal) or (here := page_place(self.ctx.tab)) is None:
+            return
+        found = await notes.surfaced_memory(principal, *here, limit=MOST_ITEMS, chars=ITEM_CHARS)
+        if found is not None and notes.is_news(self.ctx.connection, found):
+            self.found = found
+
+    def take(self, room: int) -> int:
+        if self.found is None or room <= LEAST_LINE:
+            return 0
+        line = f"remembered ({self.found.count}): {' · '.join(map(_quoted, self.found.items))}"
+        self.lines = fit_tokens(line, room - 1)
+        return line_tokens(self.lines)
+
+    async def settle(self, look: Look) -> None:
+        if self.found is None:
+            return
+        here = page_place(self.ctx.tab)
+        if here is None or here[0] != self.found.host:
+            self.found, self.lines = None, ""
+        elif self.lines:
+            # What found no room in the text is said again when there is some.
+            self.ctx.notes.told(self.ctx.connection, self.found)
+
+    def fields(self) -> dict[str, object]:
+        return {"browser_memory": None if self.found is None else memory_part(self.found)}
 
     @property
     def omitted(self) -> tuple[str, ...]:
-        return ("browserMemory",) if self.found is not None and not self.line else ()
-
-    def settled(self, ctx: ToolContext) -> "ToldMemory":
-        """What is said in the end: nothing about a site that the tab has left meanwhile."""
-        if self.found is None:
-            return self
-        here = page_place(ctx.tab)
-        if here is None or here[0] != self.found.host:
-            return NOTHING_TO_MIND
-        if self.line:
-            # What found no room in the text is said again when there is some.
-            ctx.notes.told(ctx.connection, self.found)
-        return self
-
-
-NOTHING_TO_MIND: Final = ToldMemory()
+        return ("browserMemory",) if self.found is not None and not self.lines else ()
 
 
 def page_place(tab: Tab) -> tuple[str, str] | None:
@@ -81,18 +93,6 @@ def memory_part(found: SurfacedMemory) -> BrowserMemoryPart:
             for one in found.items
         ],
     )
-
-
-async def memory_hints(ctx: ToolContext, room: int) -> ToldMemory:
-    """What this connection has not heard yet about the site its tab shows; `room` is what the text may take."""
-    principal = ctx.caller.principal
-    if not ctx.notes.remembers_for(principal) or (here := page_place(ctx.tab)) is None:
-        return NOTHING_TO_MIND
-    found = await ctx.notes.surfaced_memory(principal, *here, limit=MOST_ITEMS, chars=ITEM_CHARS)
-    if found is None or not ctx.notes.is_news(ctx.connection, found):
-        return NOTHING_TO_MIND
-    line = f"remembered ({found.count}): {' · '.join(map(_quoted, found.items))}"
-    return ToldMemory(found, fit_tokens(line, room) if room >= LEAST_LINE else "")
 
 
 def _quoted(one: SurfacedItem) -> str:

@@ -16,6 +16,7 @@ from nova_mcp.memory.notes.playbook import PLAYBOOK_KEY
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.notes.note_lines import head, note_line, said, stub_line
+from nova_mcp.tools.read.hint import Look
 from nova_mcp.tools.spec import Part
 
 BLOCK: Final = "domainNotes"
@@ -82,63 +83,89 @@ class NotesAvailablePart(Part):
 
 
 @dataclass(slots=True)
-class NoteHints:
-    """Notes of a page on their way into an answer, told within the room that is given, what is enforced first."""
+class NoteHint:
+    """Notes that reach the page of the tab, told within the room that is given, what is enforced first."""
 
     ctx: ToolContext
-    place: Place
-    notes: tuple[DomainNote, ...]
-    same: bool = False
+    known_hash: str | None
+    place: Place | None = None
+    notes: tuple[DomainNote, ...] = ()
     parts: list[SurfacedNote | NamedPlaybook | NoteStub] = field(default_factory=list)
     told: list[tuple[DomainNote, Form]] = field(default_factory=list)
     shown: list[DomainNote] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    omitted: int = 0
+    told_lines: list[str] = field(default_factory=list)
+    left_out: int = 0
     cut: bool = False
+    reserved: int = 0
 
-    @property
-    def hash(self) -> str:
-        return notes_hash(self.notes)
+    async def read(self) -> None:
+        self.place = self.ctx.domain_notes.place(self.ctx.tab.site_url)
+        if self.place is not None:
+            self.notes = await self.ctx.domain_notes.here(self.ctx.caller.principal, self.place)
 
-    def tell_enforced(self, room: int) -> int:
-        """How many tokens of the room that took."""
+    def take(self, room: int) -> int:
         return self._tell([note for note in self.notes if self._level(note) != "none"], room)
 
-    def tell_hints(self, room: int) -> int:
-        """How many tokens of the room that took."""
+    def take_unenforced(self, room: int) -> int:
         return self._tell([note for note in self.notes if self._level(note) == "none"], room)
 
-    def part(self) -> DomainNotesPart | SameNotesPart:
-        """The block; whoever puts it into an answer has told it."""
-        if self.same:
-            return SameNotesPart(hash=self.hash, count=len(self.notes))
+    async def settle(self, look: Look) -> None:
+        if look.moved and self.ctx.domain_notes.place(self.ctx.tab.site_url) != self.place:
+            self.notes = ()
+
+    def fields(self) -> dict[str, object]:
+        return {"domain_notes": self._part() if self.notes and self.place is not None else None}
+
+    @property
+    def lines(self) -> str:
+        return "\n".join(self.told_lines) if self.notes else ""
+
+    @property
+    def omitted(self) -> tuple[str, ...]:
+        return (BLOCK,) if self.notes and (self.left_out or self.cut) else ()
+
+    @property
+    def _hash(self) -> str:
+        return notes_hash(self.notes)
+
+    @property
+    def _same(self) -> bool:
+        return self.known_hash == self._hash
+
+    @property
+    def _host(self) -> str:
+        return "" if self.place is None else self.place.host
+
+    def _part(self) -> DomainNotesPart | SameNotesPart:
+        if self._same:
+            return SameNotesPart(hash=self._hash, count=len(self.notes))
         ctx = self.ctx
         ctx.evidence.told.append(partial(ctx.domain_notes.told, ctx.connection, tuple(self.told)))
         if (also := ctx.domain_notes.delivering(self.shown)) is not None:
             ctx.evidence.also.append(also)
-        return DomainNotesPart(host=self.place.host, hash=self.hash, notes=self.parts, omitted=self.omitted)
+        return DomainNotesPart(host=self._host, hash=self._hash, notes=self.parts, omitted=self.left_out)
 
     def _level(self, note: DomainNote) -> Enforcement:
-        return self.ctx.domain_notes.level(note, self.place.host)
+        return self.ctx.domain_notes.level(note, self._host)
 
     def _tell(self, notes: list[DomainNote], room: int) -> int:
-        if self.same or not notes:
+        if not notes or self._same:
             return 0
         given = room
-        if not self.lines:
-            first = f"site notes {self.hash}"
+        if not self.told_lines:
+            first = f"site notes {self._hash}"
             room -= line_tokens(first)
-            self.lines.append(first)
+            self.told_lines.append(first)
         least = [self._least(note) for note in notes]
         for number, note in enumerate(notes):
             # However long one is, those behind it are at least begun.
             free = room - sum(least[number + 1 :])
             line = self._told(note, min(room, max(free, least[number])))
             if line is None:
-                self.omitted += 1
+                self.left_out += 1
                 continue
             self.shown.append(note)
-            self.lines.append(line)
+            self.told_lines.append(line)
             room -= line_tokens(line)
         return given - room
 
@@ -170,7 +197,7 @@ class NoteHints:
                 rev=note.rev,
                 enforcement=level,
                 source=note.source,
-                scope=scope_of(note, self.place.host),
+                scope=scope_of(note, self._host),
                 text=text,
                 truncated=truncated,
             )
@@ -196,33 +223,11 @@ class NoteHints:
                 rev=note.rev,
                 enforcement=level,
                 source=note.source,
-                scope=scope_of(note, self.place.host),
+                scope=scope_of(note, self._host),
                 size=note.chars,
             )
         )
         return line
-
-
-async def note_hints(ctx: ToolContext, known_hash: str | None) -> NoteHints | None:
-    """The notes that reach the page of this tab; None when there are none."""
-    place = ctx.domain_notes.place(ctx.tab.site_url)
-    notes = () if place is None else await ctx.domain_notes.here(ctx.caller.principal, place)
-    if place is None or not notes:
-        return None
-    hints = NoteHints(ctx, place, notes)
-    hints.same = known_hash == hints.hash
-    return hints
-
-
-def notes_still(hints: NoteHints | None) -> NoteHints | None:
-    """What was going to be told, unless the tab has moved to another host meanwhile."""
-    if hints is None or hints.ctx.domain_notes.place(hints.ctx.tab.site_url) == hints.place:
-        return hints
-    return None
-
-
-def note_omissions(hints: NoteHints | None) -> list[str]:
-    return [] if hints is None or not (hints.omitted or hints.cut) else [BLOCK]
 
 
 async def notes_available(ctx: ToolContext) -> NotesAvailablePart | None:

@@ -23,10 +23,10 @@ from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import REF_PATTERN, as_locator
 from nova_mcp.tools.guarded.goals import GoalContextPart
 from nova_mcp.tools.read.fact_hints import OkHints, note_page
-from nova_mcp.tools.read.hint_blocks import Advisory, advisory
+from nova_mcp.tools.read.hint_blocks import Advisory
 from nova_mcp.tools.read.knowledge_hints import (
     FrameworkHintPart,
-    KnowledgeHints,
+    KnowledgeHint,
     PksAdvicePart,
     PksHealthWarningPart,
     PksPart,
@@ -128,7 +128,8 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
     [commit] marks controls that send, buy, delete or sign in. mode state is a quick glance."""
     tab = ctx.tab
     tab.require_ready()
-    advice = await advisory(ctx, p.max_tokens, p.known_domain_notes_hash)
+    advice = Advisory(ctx, p.known_domain_notes_hash)
+    await advice.read(p.max_tokens)
     taken = advice.tokens
     # What gates have to say stands in the same text.
     report, held = await _looked(ctx, _request(p, p.max_tokens - ctx.call.reserved_tokens - taken), advice.knowledge)
@@ -141,7 +142,7 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
         tab.login_wall_epoch = report.page_epoch if report.auth.login_wall_visible else None
     sends = any(one.kind == "send" for one in report.commit_points)
     sighted = note_page(ctx, report.page, report.auth, sends=sends)
-    advice = await advice.settled(ctx, sighted, held)
+    await advice.settle(sighted, held)
     seen = _with_advice(_perceived(tab, report), advice, taken)
     if seen.budget is not None and ctx.call.reserved_tokens:
         asked = seen.budget.max_tokens + ctx.call.reserved_tokens
@@ -150,7 +151,7 @@ async def perceive(ctx: ToolContext, p: PerceiveParams) -> PerceiveResult:
 
 
 async def _looked(
-    ctx: ToolContext, request: PerceiveRequest, knowledge: KnowledgeHints
+    ctx: ToolContext, request: PerceiveRequest, knowledge: KnowledgeHint
 ) -> tuple[PerceiveReport, SignalsSeen | None]:
     """The look, and beside it what stored knowledge asks of the page: that one may fail without a word."""
     if not knowledge.asks_page:
@@ -164,7 +165,7 @@ async def _looked(
 
     async with anyio.create_task_group() as asking:
         asking.start_soon(look_itself)
-        asking.start_soon(held.run, lambda: knowledge.ask(ctx))
+        asking.start_soon(held.run, knowledge.ask)
     return report.value(), held.value()
 
 

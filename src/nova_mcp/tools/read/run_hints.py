@@ -5,10 +5,11 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from nova_mcp.core.tokens import fit_tokens
+from nova_mcp.core.tokens import fit_tokens, line_tokens
 from nova_mcp.core.urls import normalize_url, page_host, url_hash
 from nova_mcp.memory.tasks.runs.service import RunPage
 from nova_mcp.tools.context import ToolContext
+from nova_mcp.tools.read.hint import Look
 from nova_mcp.tools.spec import Part, maybe
 from nova_mcp.tools.tasks.run_parts import ActiveInstancePart, task_awareness
 
@@ -22,36 +23,42 @@ class OpenRunsPart(Part):
     active_instances: list[ActiveInstancePart]
 
 
-@dataclass(frozen=True, slots=True)
-class RunHints:
-    """Open runs about a host; without a line they found no room in the text."""
+@dataclass(slots=True)
+class RunHint:
+    """The caller's open runs that the tab's page belongs to by its host or as a unit; without a line it found no room
+    in the text."""
 
+    ctx: ToolContext
     host: str | None = None
     part: OpenRunsPart | None = None
-    line: str = ""
+    lines: str = ""
+    reserved: int = 0
+
+    async def read(self) -> None:
+        ctx = self.ctx
+        url, host = normalize_url(ctx.tab.url), page_host(ctx.tab.url)
+        if url is None or host is None:
+            return
+        aware = task_awareness(await ctx.tasks.runs.awareness_on(ctx.caller, RunPage(host, url_hash(url))))
+        if runs := aware.active_instances:
+            self.host = host
+            self.part = OpenRunsPart(profile_match=aware.profile_match, active_instances=runs)
+
+    def take(self, room: int) -> int:
+        if self.part is None or room <= LEAST_LINE:
+            return 0
+        first, *others = self.part.active_instances
+        more = f" · {len(others)} more" if others else ""
+        self.lines = fit_tokens(f"{first.line()}{more}", room - 1)
+        return line_tokens(self.lines)
+
+    async def settle(self, look: Look) -> None:
+        if look.moved and page_host(self.ctx.tab.url) != self.host:
+            self.part, self.lines = None, ""
+
+    def fields(self) -> dict[str, object]:
+        return {"task_awareness": self.part}
 
     @property
     def omitted(self) -> tuple[str, ...]:
-        return (BLOCK,) if self.part is not None and not self.line else ()
-
-
-NO_RUNS: Final = RunHints()
-
-
-async def run_hints(ctx: ToolContext, room: int) -> RunHints:
-    """The runs that the tab's page belongs to by its host or as a unit, within `room` tokens of text."""
-    url, host = normalize_url(ctx.tab.url), page_host(ctx.tab.url)
-    if url is None or host is None:
-        return NO_RUNS
-    aware = task_awareness(await ctx.tasks.runs.awareness_on(ctx.caller, RunPage(host, url_hash(url))))
-    told = aware.active_instances
-    if not told:
-        return NO_RUNS
-    more = f" · {len(told) - 1} more" if len(told) > 1 else ""
-    line = fit_tokens(f"{told[0].line()}{more}", room - 1) if room > LEAST_LINE else ""
-    return RunHints(host, OpenRunsPart(profile_match=aware.profile_match, active_instances=told), line)
-
-
-def runs_still(ctx: ToolContext, hints: RunHints) -> RunHints:
-    """Nothing about a site that the tab has left meanwhile."""
-    return hints if page_host(ctx.tab.url) == hints.host else NO_RUNS
+        return (BLOCK,) if self.part is not None and not self.lines else ()

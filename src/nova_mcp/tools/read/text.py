@@ -12,7 +12,7 @@ from nova_mcp.browser.read.text import ReadReport, ReadRequest, as_page_text
 from nova_mcp.browser.read.text import read_text as read
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.groups import MaybeElementParams
-from nova_mcp.tools.read.hint_blocks import unless_down
+from nova_mcp.tools.read.hint import unless_down
 from nova_mcp.tools.spec import PageResult, TargetParams, maybe, tool
 
 MAX_URL = 300

@@ -1,16 +1,14 @@
 """The end of a run: verifying it, completing it if what was seen allows it, or giving it up."""
 
-from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field, JsonValue
-from sqlalchemy import Connection
 
-from nova_mcp.evidence.model import CallRecord
 from nova_mcp.evidence.rules import storable_text
 from nova_mcp.memory.tasks.answers import Aborted, Completed, Proof
 from nova_mcp.memory.tasks.content_codec import steps_json
 from nova_mcp.memory.tasks.model import CheckState, RunStatus
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.runs.completion import Standing
 from nova_mcp.memory.tasks.runs.service import Checked
 from nova_mcp.memory.tasks.runs.store import Run
@@ -37,11 +35,10 @@ from nova_mcp.tools.tasks.run_parts import (
     task_awareness,
     verification_parts,
 )
-from nova_mcp.tools.tasks.run_writes import RunResult, left_to_store, lives_of, without_secrets
+from nova_mcp.tools.tasks.run_writes import RunResult, commit_on_runs, refusal, without_secrets
 from nova_mcp.tools.tasks.step_patterns import reported_steps
 from nova_mcp.tools.times import utc
 
-COVERAGE_GATE = "task.url_coverage"
 _REPORTS = "one per step that you ran: {stepId, state, toolResult}"
 
 
@@ -103,8 +100,8 @@ async def task_instance_verify(ctx: ToolContext, p: VerifyParams) -> VerifyResul
     """What completing the run would come to now, with everything that is missing. Reports on verification steps are
     judged against the ledger and not stored."""
     reported = await reported_steps(ctx, p.instance_id, step_reports(p.evidence_report))
-    deciding = ctx.tasks.runs.verifying(ctx.caller.owner, p.instance_id, reported, lives_of(ctx))
-    return left_to_store(ctx, deciding, _verified, VerifyResult)
+    runs = ctx.tasks.runs
+    return _verified(await commit_on_runs(ctx, lambda conn, at: runs.verify(conn, at, p.instance_id, reported)))
 
 
 def _verified(checked: Checked) -> VerifyResult:
@@ -188,25 +185,18 @@ async def task_instance_complete(ctx: ToolContext, p: CompleteParams) -> Complet
     reported = await reported_steps(ctx, p.instance_id, step_reports(p.evidence_report))
     p = without_secrets(ctx, p)
     note = None if p.note is None else storable_text(p.note)
-    deciding = ctx.tasks.runs.completing(ctx.caller.owner, p.change("complete"), (reported, note), lives_of(ctx))
-    spelling = ctx.settings.tool_names
-    pending = left_to_store(ctx, deciding, lambda done: _answered(done, p.instance_id, spelling), CompleteResult)
-
-    def decide(conn: Connection, record: CallRecord) -> CallRecord:
-        decided = deciding.decide(conn, record)
-        done = deciding.outcome
-        if isinstance(done, Completed) and done.shadow_refusal is not None:
-            # Counted by the gate's name, as every call is that a gate would have stopped if it were not on trial.
-            return replace(decided, outcome=replace(decided.outcome, gate_id=COVERAGE_GATE))
-        return decided
-
-    ctx.evidence.decide = decide
-    return pending
+    runs, change = ctx.tasks.runs, p.change("complete")
+    done = await commit_on_runs(ctx, lambda conn, at: runs.complete(conn, at, change, reported, note))
+    match done:
+        case NotDone():
+            return _not_done(done, ctx.settings.tool_names)
+        case Refused():
+            return refusal(done, CompleteResult)
+        case Completed():
+            return _completed(done, p.instance_id)
 
 
-def _answered(done: Completed | NotDone, instance_id: str, spelling: ToolNames) -> CompleteResult:
-    if isinstance(done, NotDone):
-        return _not_done(done, spelling)
+def _completed(done: Completed, instance_id: str) -> CompleteResult:
     return CompleteResult(
         completed=True,
         completion_allowed=True,
@@ -262,9 +252,9 @@ class AbortResult(RunResult):
 async def task_instance_abort(ctx: ToolContext, p: AbortParams) -> AbortResult:
     """Ends a run that will not be completed: aborted when it is no longer wanted, failed when it could not be done."""
     p = without_secrets(ctx, p)
-    ending = (p.outcome, storable_text(p.reason))
-    deciding = ctx.tasks.runs.aborting(ctx.caller.owner, p.change("abort"), ending, lives_of(ctx))
-    return left_to_store(ctx, deciding, lambda done: _aborted(done, p.instance_id), AbortResult)
+    runs, change, reason = ctx.tasks.runs, p.change("abort"), storable_text(p.reason)
+    done = await commit_on_runs(ctx, lambda conn, at: runs.abort(conn, at, change, p.outcome, reason))
+    return refusal(done, AbortResult) if isinstance(done, Refused) else _aborted(done, p.instance_id)
 
 
 def _aborted(done: Aborted, instance_id: str) -> AbortResult:

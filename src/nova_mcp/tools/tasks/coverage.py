@@ -166,10 +166,8 @@ async def coverage_scan(ctx: ToolContext, p: CoverageScanParams) -> CoverageScan
         ctx.evidence.flags |= {"content_exposed", "dom_exposed", "full_document"}
     told = _told(ctx.tab.target_id, p, look, skeleton)
     # Which runs it covers is decided in the transaction that records the scan.
-    ctx.evidence.after_commit = lambda: told.model_copy(
-        update={"credited": [_credit(one) for one in ctx.evidence.signals.credits]}
-    )
-    return told
+    credited = await ctx.commit_derived(lambda conn, record, link: record.signals.credits)
+    return told.model_copy(update={"credited": [_credit(one) for one in credited]})
 
 
 def _told(target_id: str, p: CoverageScanParams, look: ScanLook, skeleton: SkeletonPart) -> CoverageScanResult:

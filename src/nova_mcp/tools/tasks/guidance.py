@@ -6,7 +6,6 @@ from pydantic import Field, JsonValue, model_validator
 
 from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
-from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.guidance.rules import (
     Decision,
     GuidanceKind,
@@ -16,8 +15,9 @@ from nova_mcp.memory.tasks.guidance.rules import (
     Said,
     SourceKind,
 )
-from nova_mcp.memory.tasks.guidance.service import Candidates, LearningStats, Logged, Saying, Verdict
+from nova_mcp.memory.tasks.guidance.service import Candidates, LearningStats, Saying, Verdict
 from nova_mcp.memory.tasks.guidance.store import Asked
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Params, Part, Result, maybe, tool
@@ -95,21 +95,14 @@ async def task_guidance_log_add(ctx: ToolContext, p: LogAddParams) -> LogAddResu
     payload = p.payload
     said = Said(p.profile_id, p.guidance_kind, payload.text, payload.applies_to, payload.url)
     saying = Saying(said, p.source_kind, payload.kept(), p.instance_id, p.agent_id)
-    deciding = ctx.tasks.guidance.logging(ctx.caller.principal, saying)
-    ctx.evidence.decide = deciding.decide
-    ctx.evidence.after_commit = lambda: _logged(deciding.result())
-    return LogAddResult(guidance_log_id="", normalized_hash="", occurrence_count=0, stands="logged", created=False)
-
-
-def _logged(outcome: Logged | Refused) -> LogAddResult:
-    if isinstance(outcome, Refused):
-        raise AssertionError("logging is never refused")
+    guidance, principal = ctx.tasks.guidance, ctx.caller.principal
+    logged = await ctx.commit(lambda conn, _: guidance.log(conn, principal, saying))
     return LogAddResult(
-        guidance_log_id=outcome.log.log_id,
-        normalized_hash=outcome.hash,
-        occurrence_count=outcome.log.occurrence_count,
-        stands=outcome.log.status,
-        created=outcome.created,
+        guidance_log_id=logged.log.log_id,
+        normalized_hash=logged.hash,
+        occurrence_count=logged.log.occurrence_count,
+        stands=logged.log.status,
+        created=logged.created,
     )
 
 
@@ -280,10 +273,8 @@ async def task_promote_guidance(ctx: ToolContext, p: PromoteParams) -> PromoteRe
     what they began with."""
     p = without_secrets(ctx, p)
     verdict = Verdict(p.guidance_log_id, p.profile_id, p.decision, p.reason, check_size)
-    deciding = ctx.tasks.guidance.deciding(ctx.caller.principal, verdict)
-    ctx.evidence.decide = deciding.decide
-    ctx.evidence.after_commit = lambda: _decided(p, deciding.result())
-    return PromoteResult(guidance_log_id=p.guidance_log_id)
+    guidance, principal = ctx.tasks.guidance, ctx.caller.principal
+    return _decided(p, await ctx.commit(lambda conn, _: guidance.decide(conn, principal, verdict)))
 
 
 def _decided(p: PromoteParams, outcome: GuidanceLog | Refused) -> PromoteResult:

@@ -4,9 +4,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.profiles.rules import Change, UpsertKind
 from nova_mcp.memory.tasks.profiles.service import Upsert, Upserted
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.tools.catalogue import Catalogue
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Result, maybe, tool
@@ -92,10 +92,8 @@ async def task_profile_upsert(ctx: ToolContext, p: UpsertParams) -> UpsertResult
     await check_patterns(p)
     p = without_secrets(ctx, p)
     wish = Upsert(p.change(), check_size, p.profile_id, p.expected_content_rev, p.source_instance_id)
-    deciding = ctx.tasks.profiles.upserting(ctx.caller.principal, wish)
-    ctx.evidence.decide = deciding.decide
-    ctx.evidence.after_commit = lambda: _upserted(p, deciding.result())
-    return UpsertResult(profile_id=p.profile_id, content_rev=None, action=None)
+    profiles, principal = ctx.tasks.profiles, ctx.caller.principal
+    return _upserted(p, await ctx.commit(lambda conn, _: profiles.upsert(conn, principal, wish)))
 
 
 def _upserted(p: UpsertParams, outcome: Upserted | Refused) -> UpsertResult:

@@ -6,6 +6,7 @@ from nova_mcp.core.values import Json
 from nova_mcp.evidence.rules import storable_text
 from nova_mcp.memory.tasks import model
 from nova_mcp.memory.tasks.answers import Progressed
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.runs.event_codec import payload_hash
 from nova_mcp.memory.tasks.runs.rules import EventKind, Report
 from nova_mcp.memory.tasks.runs.transactions import Change
@@ -23,7 +24,7 @@ from nova_mcp.tools.tasks.run_params import (
     check_list,
 )
 from nova_mcp.tools.tasks.run_parts import ProgressPart, progress_part
-from nova_mcp.tools.tasks.run_writes import RunResult, left_to_store, lives_of, without_secrets
+from nova_mcp.tools.tasks.run_writes import RunResult, commit_on_runs, refusal, without_secrets
 
 # What says which call this is, and nothing about what it changes.
 ADDRESS = frozenset({"agent_id", "instance_id", "expected_instance_rev", "client_event_id"})
@@ -104,8 +105,9 @@ async def task_instance_progress(ctx: ToolContext, p: ProgressParams) -> Progres
     """Reports what was found and done, all or nothing: units, findings, checks, resume state. A claim is no proof: what
     Nova saw is graded apart. Makes you a member of the run."""
     kept = without_secrets(ctx, p)
-    deciding = ctx.tasks.runs.progressing(ctx.caller.owner, kept.change("progress"), kept.report(), lives_of(ctx))
-    return left_to_store(ctx, deciding, lambda done: _progressed(done, p.instance_id), ProgressResult)
+    runs, change, report = ctx.tasks.runs, kept.change("progress"), kept.report()
+    done = await commit_on_runs(ctx, lambda conn, at: runs.progress(conn, at, change, report))
+    return refusal(done, ProgressResult) if isinstance(done, Refused) else _progressed(done, p.instance_id)
 
 
 def _progressed(done: Progressed, instance_id: str) -> ProgressResult:

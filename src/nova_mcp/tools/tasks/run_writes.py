@@ -1,15 +1,15 @@
-"""What every call on a run does: leave the decision to the store, and tell what it came to."""
+"""What every call on a run does: commit its work with its record, and answer a no of the store."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
 from pydantic import Field
+from sqlalchemy import Connection
 
 from nova_mcp.core.values import Json
-from nova_mcp.evidence.deciding import Deciding
-from nova_mcp.memory.tasks.deciding import Refused
 from nova_mcp.memory.tasks.model import RunStatus
-from nova_mcp.memory.tasks.runs.transactions import Lives
+from nova_mcp.memory.tasks.refusals import Refused
+from nova_mcp.memory.tasks.runs.transactions import Lives, Occasion
 from nova_mcp.tools.arguments import parse_arguments
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import Params, Result
@@ -49,11 +49,12 @@ class RefusedRun(RunResult):
         return f"not {'applied' if self.completed is None else 'completed'}, {self.reason_code}: {said}"
 
 
-def refusal(refused: Refused, *, completing: bool = False) -> RefusedRun:
+def refusal(refused: Refused, instead_of: type[R]) -> R:
+    """The answer that the store's no takes the place of; it has other fields than that one."""
     found = {_FIELDS[name]: value for name, value in refused.details.items()}
-    if completing:
+    if "completed" in instead_of.model_fields:
         found |= {"applied": None, "completed": False, "completion_allowed": False}
-    return RefusedRun.model_validate({"reason_code": refused.reason_code, **found})
+    return cast(R, RefusedRun.model_validate({"reason_code": refused.reason_code, **found}))
 
 
 _FIELDS: Mapping[str, str] = {"instanceRev": "instance_rev", "status": "run_status", "profileId": "profile_id"}
@@ -68,20 +69,12 @@ def without_secrets(ctx: ToolContext, p: P) -> P:
     return parse_arguments(type(p), clean)
 
 
-def left_to_store(ctx: ToolContext, deciding: Deciding[T | Refused], answer: Callable[[T], Result], into: type[R]) -> R:
-    """The answer is made once the call's record is committed, together with what it changed."""
-    ctx.evidence.decide = deciding.decide
-
-    def settled() -> Result:
-        ctx.tasks.runs.moved()
-        match deciding.result():
-            case Refused() as refused if type(refused) is Refused:
-                return refusal(refused, completing="completed" in into.model_fields)
-            case outcome:
-                return answer(cast(T, outcome))
-
-    ctx.evidence.after_commit = settled
-    return cast(R, into.model_construct())
+async def commit_on_runs(ctx: ToolContext, work: Callable[[Connection, Occasion], T]) -> T:
+    """What a call on runs came to; it is committed with the call's record."""
+    runs, owner, lives = ctx.tasks.runs, ctx.caller.owner, lives_of(ctx)
+    done = await ctx.commit(lambda conn, _: work(conn, runs.occasion(owner, lives)))
+    runs.moved()
+    return done
 
 
 def lives_of(ctx: ToolContext) -> Lives:

@@ -12,6 +12,7 @@ from nova_mcp.errors import InvalidParams
 from nova_mcp.evidence.grades import GradeName
 from nova_mcp.memory.tasks.content_codec import json_bytes
 from nova_mcp.memory.tasks.model import MOST_SCOPE_BYTES, OPEN, CheckState, DiscoveryState, TaskKind, UnitStatus
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.runs.create import RunWish
 from nova_mcp.memory.tasks.runs.event_codec import payload_hash
 from nova_mcp.memory.tasks.runs.read import Wanted
@@ -34,7 +35,7 @@ from nova_mcp.tools.tasks.run_parts import (
     progress_part,
     task_awareness,
 )
-from nova_mcp.tools.tasks.run_writes import RunResult, left_to_store, lives_of, without_secrets
+from nova_mcp.tools.tasks.run_writes import RunResult, commit_on_runs, refusal, without_secrets
 from nova_mcp.tools.tasks.step_patterns import check_patterns
 from nova_mcp.tools.times import utc
 
@@ -163,8 +164,9 @@ async def task_instance_create(ctx: ToolContext, p: CreateParams) -> CreateResul
     if p.ad_hoc_context is not None:
         await check_patterns(p.ad_hoc_context)
     kept = without_secrets(ctx, p)
-    deciding = ctx.tasks.runs.creating(ctx.caller.owner, kept.wish(), lives_of(ctx))
-    return left_to_store(ctx, deciding, _created, CreateResult)
+    runs, wish = ctx.tasks.runs, kept.wish()
+    begun = await commit_on_runs(ctx, lambda conn, at: runs.create(conn, at, wish))
+    return refusal(begun, CreateResult) if isinstance(begun, Refused) else _created(begun)
 
 
 def _created(begun: Begun) -> CreateResult:
@@ -284,8 +286,8 @@ class GetResult(RunResult):
 async def task_instance_get(ctx: ToolContext, p: GetParams) -> GetResult:
     """How a run stands: claims, what was seen, what is missing, where to resume. Read it before you go on with a run
     that you did not just report to."""
-    deciding = ctx.tasks.runs.looking(ctx.caller.owner, p.instance_id, p.wanted(), lives_of(ctx))
-    return left_to_store(ctx, deciding, _looked, GetResult)
+    runs, wanted = ctx.tasks.runs, p.wanted()
+    return _looked(await commit_on_runs(ctx, lambda conn, at: runs.look(conn, at, p.instance_id, wanted)))
 
 
 def _looked(looked: Looked) -> GetResult:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.knowledge.model import ACTIVE, MAX_PHENOMENA, SHADOW, DomainHint, Problem
 from nova_mcp.memory.knowledge.writes.content_rules import check_hint
 from nova_mcp.memory.knowledge.writes.rules import Refused, WriteKind
@@ -26,6 +27,9 @@ class HintWritten:
     pair: HintPair
     written: DomainHint
     warnings: tuple[str, ...] = ()
+
+    def on_record(self, record: CallRecord) -> CallRecord:
+        return record if self.kind == "unchanged" else record.with_high_signal()
 
 
 def _words(hint: DomainHint) -> tuple[object, ...]:

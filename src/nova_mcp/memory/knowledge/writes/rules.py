@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Final, Literal
 
 from nova_mcp.core.page.selectors import normalize_selector
+from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.knowledge.apply_rules import still_looks_like
 from nova_mcp.memory.knowledge.drift import ALWAYS_THERE
 from nova_mcp.memory.knowledge.health import DAY_MS
@@ -34,6 +35,8 @@ from nova_mcp.memory.knowledge.writes.content_rules import LiveVerdict, check_co
 from nova_mcp.memory.knowledge.writes.stability import action_selectors, fragile_selectors
 
 WriteKind = Literal["created", "updated", "reactivated", "unchanged"]
+CONFLICT: Final = "rev_conflict"
+EVIDENCE_REQUIRED: Final = "pks.evidence_required"
 EVIDENCE_DAYS: Final = 7
 _MOST_SHARED: Final = 3
 
@@ -89,10 +92,21 @@ class Written:
     written: Phenomenon
     warnings: tuple[str, ...] = ()
 
+    def on_record(self, record: CallRecord) -> CallRecord:
+        return record if self.kind == "unchanged" else record.with_high_signal()
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
     problems: tuple[Problem, ...]
+
+    @property
+    def ordinary(self) -> bool:
+        """Said as a plain answer with `ok: false`: the call was fine, and the store said no."""
+        return self.problems[0].code == EVIDENCE_REQUIRED
+
+    def on_record(self, record: CallRecord) -> CallRecord:
+        return record.with_reason(self.problems[0].code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +115,9 @@ class Conflict:
 
     expected: int
     found: int
+
+    def on_record(self, record: CallRecord) -> CallRecord:
+        return record.with_reason(CONFLICT)
 
 
 def _warnings(content: Content, live: Live) -> tuple[str, ...]:

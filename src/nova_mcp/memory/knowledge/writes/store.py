@@ -114,12 +114,12 @@ class Writer:
 
     def deprecate(
         self, conn: Connection, scope: ScopeName, stable_id: str, reason: str, now_ms: int
-    ) -> Retirement | Unwritten:
+    ) -> Retirement | Refused | Missing:
         """Retire what a stable id stands for, a revision in review included."""
         if (problem := reason_problem(reason)) is not None:
             return Refused((problem,))
 
-        def write() -> Retirement | Unwritten:
+        def write() -> Retirement | Refused | Missing:
             found = self._held(conn, scope, stable_id, now_ms)
             if not found:
                 return missing(conn, scope)

@@ -7,7 +7,6 @@ from typing import Final
 from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Clock
-from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.journal.candidates import Candidate
 from nova_mcp.memory.knowledge import store
 from nova_mcp.memory.knowledge.health import MOST_TROUBLE, failures_in_row, last_30_days, staleness, trouble
@@ -49,19 +48,12 @@ class DraftPlan:
     contents: Mapping[str, Content] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Generation:
-    """A plan on its way into the store, in the transaction of the call that made it."""
-
-    plan: DraftPlan
-    looks: Looks
-    done: Drafted = field(default_factory=Drafted)
-
-    def write(self, conn: Connection, record: CallRecord) -> None:
-        self.done = draft_store.write(conn, self.plan.proposals, self.looks)
-        trace_store.taken_up(conn, self.plan.taken)
-        skipped = [*self.plan.skipped, *self.done.skipped]
-        draft_store.log_skipped(conn, self.plan.committed, skipped, self.looks.now_ms)
+def write_drafts(conn: Connection, plan: DraftPlan, looks: Looks) -> Drafted:
+    """Put a plan into the store, in the transaction of the call that made it."""
+    done = draft_store.write(conn, plan.proposals, looks)
+    trace_store.taken_up(conn, plan.taken)
+    draft_store.log_skipped(conn, plan.committed, [*plan.skipped, *done.skipped], looks.now_ms)
+    return done
 
 
 class Generator:

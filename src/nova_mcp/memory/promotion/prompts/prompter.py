@@ -39,6 +39,7 @@ from nova_mcp.storage.engine import Database
 
 REMEMBERED: Final = 4_000
 ENTRY_MISSING: Final = "learn.entry_missing"
+ALREADY_RESOLVED: Final = "already_resolved"
 SUPERSEDED: Final = "superseded by an agent's answer"
 
 
@@ -126,42 +127,40 @@ def _covered(one: SemanticOpportunity, entries: Sequence[Shelved]) -> bool:
     return False
 
 
-@dataclass(slots=True)
-class Answering:
-    """An agent's own answer; `result` is None where nobody asked this principal such a thing."""
+@dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """An agent's own answer to a question it was asked."""
 
-    prompter: "Prompter"
-    principal: str
     opportunity_id: str
     verdict: SemanticVerdict
     reason: str | None
-    result: Resolution | AlreadyResolved | NothingStored | None = field(default=None)
-    superseded: int = field(default=0)
 
-    def decide(self, conn: Connection, record: CallRecord) -> CallRecord:
-        now = record.started_at_ms + record.duration_ms
-        asked = store.asked(conn, self.principal, self.opportunity_id)
-        self.result = None if asked is None else self._resolved(conn, asked, now)
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What an answer came to, and how many candidates of Nova's own it made superfluous."""
+
+    result: Resolution | AlreadyResolved | NothingStored
+    superseded: int = 0
+
+    def on_record(self, record: CallRecord) -> CallRecord:
         match self.result:
             case Resolution():
-                self.superseded = self.prompter.closed(conn, self.principal, self.result, now)
                 return record
             case AlreadyResolved():
-                return replace(record, outcome=CallOutcome("failed", reason_code="already_resolved"))
+                return replace(record, outcome=CallOutcome("failed", reason_code=ALREADY_RESOLVED))
             case NothingStored():
                 return replace(record, outcome=CallOutcome("failed", reason_code=ENTRY_MISSING))
-            case None:
-                unknown = CallOutcome("failed", NotFound.error_code, "learn.opportunity_not_found")
-                return replace(record, outcome=unknown)
 
-    def _resolved(
-        self, conn: Connection, asked: SemanticOpportunity, now_ms: int
-    ) -> Resolution | AlreadyResolved | NothingStored:
-        done = resolved(asked, self.verdict, now_ms, self.reason)
-        if self.verdict != "upsert" or not isinstance(done, Resolution):
-            return done
-        # Only what is stored closes the question and takes the place of what Nova raised by itself.
-        return done if _answered(asked, knowledge_store.entries(conn, site_of(asked.origin))) else NothingStored(asked)
+
+def _resolved(
+    conn: Connection, asked: SemanticOpportunity, answer: OwnAnswer, now_ms: int
+) -> Resolution | AlreadyResolved | NothingStored:
+    done = resolved(asked, answer.verdict, now_ms, answer.reason)
+    if answer.verdict != "upsert" or not isinstance(done, Resolution):
+        return done
+    # Only what is stored closes the question and takes the place of what Nova raised by itself.
+    return done if _answered(asked, knowledge_store.entries(conn, site_of(asked.origin))) else NothingStored(asked)
 
 
 class Prompter:
@@ -206,8 +205,17 @@ class Prompter:
 
     # -- answers
 
-    def answering(self, principal: str, opportunity_id: str, verdict: SemanticVerdict, reason: str | None) -> Answering:
-        return Answering(self, principal, opportunity_id, verdict, reason)
+    def answer(self, conn: Connection, principal: str, given: OwnAnswer, now_ms: int) -> Answered:
+        asked = store.asked(conn, principal, given.opportunity_id)
+        if asked is None:
+            raise NotFound(
+                "learn.opportunity_not_found",
+                "You were asked nothing by that id.",
+                "Use the opportunityId of a pksSemanticLearning block.",
+                stage="precondition",
+            )
+        done = _resolved(conn, asked, given, now_ms)
+        return Answered(done, self.closed(conn, principal, done, now_ms) if isinstance(done, Resolution) else 0)
 
     def resolved_by(self, conn: Connection, principal: str, written: StoredAnswer, now_ms: int) -> Resolution | None:
         """The question that a just stored entry answers, closed with it."""

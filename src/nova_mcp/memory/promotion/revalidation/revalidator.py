@@ -111,6 +111,10 @@ class Revalidation:
         return self.sightings.scope
 
     @property
+    def reason_code(self) -> str | None:
+        return self.denied[0].partition(":")[0] if self.denied else None
+
+    @property
     def checks(self) -> tuple[Checked, ...]:
         return tuple(found for one in self.entries if (found := one.checked()) is not None)
 

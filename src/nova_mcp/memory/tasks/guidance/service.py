@@ -8,9 +8,6 @@ from sqlalchemy import Connection
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.deciding import Deciding
-from nova_mcp.evidence.model import CallRecord
-from nova_mcp.memory.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.memory.tasks.guidance import store as guidance_store
 from nova_mcp.memory.tasks.guidance.rules import (
     RIPE_AT,
@@ -31,6 +28,7 @@ from nova_mcp.memory.tasks.model import MOST_GUIDANCE, TaskContent
 from nova_mcp.memory.tasks.not_found import no_guidance, no_profile, no_run
 from nova_mcp.memory.tasks.profiles import store as profile_store
 from nova_mcp.memory.tasks.profiles.rules import Profile
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.storage.engine import Database
 
 
@@ -121,42 +119,31 @@ class GuidanceKeeper:
 
     # -- writing
 
-    def logging(self, principal: str, saying: Saying) -> Deciding[Logged | Refused]:
-        """Guidance for the transaction of its call; hand its `decide` to the call's evidence."""
-        log_id, now_ms = self._ports.ids.token(16), self._ports.clock.now_ms()
+    def log(self, conn: Connection, principal: str, saying: Saying) -> Logged:
+        said, now_ms = saying.said, self._ports.clock.now_ms()
+        if said.profile_id is not None and profile_store.profile(conn, principal, said.profile_id) is None:
+            raise no_profile(said.profile_id)
+        if saying.instance_id is not None:
+            known, follows = guidance_store.profile_of_run(conn, principal, saying.instance_id)
+            if not known:
+                raise no_run(saying.instance_id)
+            said = replace(said, profile_id=said.profile_id or follows)
+        found = guidance_hash(said)
+        given = guidance_store.Given(
+            log_id=self._ports.ids.token(16),
+            hash=found,
+            profile_id=said.profile_id,
+            kind=said.kind,
+            source_kind=saying.source_kind,
+            payload=saying.payload,
+            occurrence_key=occurrence_key(saying.instance_id, saying.agent_id, now_ms),
+            at_ms=now_ms,
+        )
+        log, created = guidance_store.add(conn, principal, given)
+        return Logged(log, found, created)
 
-        def write(conn: Connection, record: CallRecord) -> Logged | Refused | Wrong:
-            said = saying.said
-            if said.profile_id is not None and profile_store.profile(conn, principal, said.profile_id) is None:
-                return Wrong(no_profile(said.profile_id))
-            if saying.instance_id is not None:
-                known, follows = guidance_store.profile_of_run(conn, principal, saying.instance_id)
-                if not known:
-                    return Wrong(no_run(saying.instance_id))
-                said = replace(said, profile_id=said.profile_id or follows)
-            found = guidance_hash(said)
-            given = guidance_store.Given(
-                log_id=log_id,
-                hash=found,
-                profile_id=said.profile_id,
-                kind=said.kind,
-                source_kind=saying.source_kind,
-                payload=saying.payload,
-                occurrence_key=occurrence_key(saying.instance_id, saying.agent_id, now_ms),
-                at_ms=now_ms,
-            )
-            log, created = guidance_store.add(conn, principal, given)
-            return Logged(log, found, created)
-
-        return task_write(write)
-
-    def deciding(self, principal: str, verdict: Verdict) -> Deciding[GuidanceLog | Refused]:
-        now_ms = self._ports.clock.now_ms()
-
-        def write(conn: Connection, record: CallRecord) -> GuidanceLog | Refused | Wrong:
-            return _Judging(conn, principal, verdict, self._multi_tenant, now_ms).write()
-
-        return task_write(write)
+    def decide(self, conn: Connection, principal: str, verdict: Verdict) -> GuidanceLog | Refused:
+        return _Judging(conn, principal, verdict, self._multi_tenant, self._ports.clock.now_ms()).write()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +154,14 @@ class _Judging:
     multi_tenant: Collection[str]
     now_ms: int
 
-    def write(self) -> GuidanceLog | Refused | Wrong:
+    def write(self) -> GuidanceLog | Refused:
         verdict = self.verdict
         log = guidance_store.held_log(self.conn, self.principal, verdict.log_id)
         if log is None:
-            return Wrong(no_guidance(verdict.log_id))
+            raise no_guidance(verdict.log_id)
         profile = profile_store.held_profile(self.conn, self.principal, verdict.profile_id)
         if profile is None:
-            return Wrong(no_profile(verdict.profile_id))
+            raise no_profile(verdict.profile_id)
         stands = refusal(log, verdict.decision, profile.profile_id, archived=profile.archived)
         if stands is not None:
             return Refused(stands.reason, _details(log, stands.reason))
@@ -185,14 +172,11 @@ class _Judging:
         guidance_store.decide(self.conn, log, "rejected", rev=None, reason=reason, at_ms=self.now_ms)
         return replace(log, status="rejected", updated_at_ms=self.now_ms)
 
-    def _promote(self, log: GuidanceLog, profile: Profile) -> GuidanceLog | Wrong:
+    def _promote(self, log: GuidanceLog, profile: Profile) -> GuidanceLog:
         content = with_guidance(profile.content, log)
         if content is None:
-            return Wrong(_no_room(profile))
-        try:
-            self.verdict.check(content)
-        except InvalidParams as wrong:
-            return Wrong(wrong)
+            raise _no_room(profile)
+        self.verdict.check(content)
         new = replace(profile, content=content, content_rev=profile.content_rev + 1, updated_at_ms=self.now_ms)
         profile_store.change(self.conn, self.principal, profile, new, self.multi_tenant)
         rev, reason = new.content_rev, self.verdict.reason

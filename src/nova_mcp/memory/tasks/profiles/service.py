@@ -8,9 +8,6 @@ from sqlalchemy import Connection
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.hosts import site
 from nova_mcp.errors import InvalidParams
-from nova_mcp.evidence.deciding import Deciding
-from nova_mcp.evidence.model import CallRecord
-from nova_mcp.memory.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.memory.tasks.model import TaskContent
 from nova_mcp.memory.tasks.not_found import no_profile, no_run
 from nova_mcp.memory.tasks.profiles import store
@@ -34,6 +31,7 @@ from nova_mcp.memory.tasks.profiles.rules import (
     created_profile,
     generated_id,
 )
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.storage.engine import Database
 
 _TOKEN_BYTES = 4
@@ -152,15 +150,9 @@ class ProfileKeeper:
 
     # -- writing
 
-    def upserting(self, principal: str, upsert: Upsert) -> Deciding[Upserted | Refused]:
-        """A change for the transaction of its call; hand its `decide` to the call's evidence."""
+    def upsert(self, conn: Connection, principal: str, upsert: Upsert) -> Upserted | Refused:
         token = self._ports.ids.token(_TOKEN_BYTES)
-        now_ms = self._ports.clock.now_ms()
-
-        def write(conn: Connection, record: CallRecord) -> Upserted | Refused | Wrong:
-            return _Upserting(conn, principal, upsert, self._multi_tenant, now_ms).write(token)
-
-        return task_write(write)
+        return _Upserting(conn, principal, upsert, self._multi_tenant, self._ports.clock.now_ms()).write(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,17 +163,13 @@ class _Upserting:
     multi_tenant: Collection[str]
     now_ms: int
 
-    def write(self, token: str) -> Upserted | Refused | Wrong:
+    def write(self, token: str) -> Upserted | Refused:
         source = self._source()
-        if isinstance(source, Wrong):
-            return source
         asked = self.upsert.profile_id
         current = None if asked is None else store.held_profile(self.conn, self.principal, asked)
         if current is not None:
             return self._change(current, source)
         content = self._content(source)
-        if isinstance(content, Wrong):
-            return content
         profile_id = asked or generated_id(content.display_name, token)
         new = created_profile(profile_id, content, self.upsert.change, self.now_ms)
         if store.create(self.conn, self.principal, new, self.multi_tenant):
@@ -191,34 +179,31 @@ class _Upserting:
             raise AssertionError("an id that was taken belongs to a profile")
         return self._change(taken, source)
 
-    def _source(self) -> TaskContent | Wrong | None:
+    def _source(self) -> TaskContent | None:
         instance_id = self.upsert.source_instance_id
         if instance_id is None:
             return None
         content = store.run_content(self.conn, self.principal, instance_id)
-        return Wrong(no_run(instance_id)) if content is None else content
+        if content is None:
+            raise no_run(instance_id)
+        return content
 
-    def _change(self, current: Profile, source: TaskContent | None) -> Upserted | Refused | Wrong:
+    def _change(self, current: Profile, source: TaskContent | None) -> Upserted | Refused:
         if self.upsert.expected_rev is None:
-            return Wrong(_rev_required(current))
+            raise _rev_required(current)
         if self.upsert.expected_rev != current.content_rev:
             return Refused("content_rev_conflict", {"currentContentRev": current.content_rev})
         content = self._content(source or current.content)
-        if isinstance(content, Wrong):
-            return content
         kind, new = changed_profile(current, content, self.upsert.change, self.now_ms)
         if kind != "unchanged":
             store.change(self.conn, self.principal, current, new, self.multi_tenant)
         return Upserted(kind, new)
 
-    def _content(self, base: TaskContent | None) -> TaskContent | Wrong:
+    def _content(self, base: TaskContent | None) -> TaskContent:
         content = changed_content(base, self.upsert.change)
         if isinstance(content, Lacking):
-            return Wrong(_lacking(content))
-        try:
-            self.upsert.check(content)
-        except InvalidParams as wrong:
-            return Wrong(wrong)
+            raise _lacking(content)
+        self.upsert.check(content)
         return content
 
 

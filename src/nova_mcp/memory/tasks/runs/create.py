@@ -10,13 +10,13 @@ from nova_mcp.core.values import Json
 from nova_mcp.errors import InvalidParams
 from nova_mcp.evidence.rules import DAY_MS
 from nova_mcp.memory.tasks.content_codec import canonical
-from nova_mcp.memory.tasks.deciding import Refused, Wrong
 from nova_mcp.memory.tasks.effective_context import EffectiveContext, Overrides, TooLarge, effective_context
 from nova_mcp.memory.tasks.kinds import task_kind_policy
 from nova_mcp.memory.tasks.model import TaskContent, TaskKind
 from nova_mcp.memory.tasks.not_found import no_profile
 from nova_mcp.memory.tasks.profiles import store
 from nova_mcp.memory.tasks.profiles.rules import Profile
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.runs import writes
 from nova_mcp.memory.tasks.runs.seeds import MOST_SEEDS, NOTHING, Seeded, UnitSource, seeded
 from nova_mcp.memory.tasks.runs.store import Run, run_created_by, run_of
@@ -65,7 +65,7 @@ class RunCreator:
         self._evidence = evidence
         self._seeds = seeds
 
-    def create(self, conn: Connection, at: Occasion, wish: RunWish, instance_id: str) -> Created | Refused | Wrong:
+    def create(self, conn: Connection, at: Occasion, wish: RunWish, instance_id: str) -> Created | Refused:
         if (known := self._known(conn, at, wish)) is not None:
             return known
         begun = self._begun(conn, at, wish)
@@ -73,7 +73,7 @@ class RunCreator:
             return begun
         condition = begun.context.content.completion_condition
         if wish.source is not None and not condition.counts_urls:
-            return Wrong(bad_source(f"A run of {condition.unit_kind} units takes none from URLs."))
+            raise bad_source(f"A run of {condition.unit_kind} units takes none from URLs.")
         first = self._first_units(conn, at, wish)
         self._let_go(conn, at, wish)
         if not writes.begin(conn, _new_run(at, wish, begun, first, instance_id)):
@@ -88,7 +88,7 @@ class RunCreator:
             raise AssertionError("a run that was just written is there")
         return Created(run)
 
-    def _known(self, conn: Connection, at: Occasion, wish: RunWish) -> Created | Wrong | None:
+    def _known(self, conn: Connection, at: Occasion, wish: RunWish) -> Created | None:
         """The run that this event has begun already."""
         if wish.event_id is None:
             return None
@@ -96,7 +96,7 @@ class RunCreator:
         if run is None or _is_over(run, at):
             return None
         if run.create_payload_hash != wish.payload_hash:
-            return Wrong(reused_event(wish.event_id))
+            raise reused_event(wish.event_id)
         return Created(run, duplicate=True)
 
     def _let_go(self, conn: Connection, at: Occasion, wish: RunWish) -> None:
@@ -105,10 +105,10 @@ class RunCreator:
         if run is not None and _is_over(run, at):
             writes.release_event_id(conn, run.instance_id)
 
-    def _begun(self, conn: Connection, at: Occasion, wish: RunWish) -> _Begun | Refused | Wrong:
+    def _begun(self, conn: Connection, at: Occasion, wish: RunWish) -> _Begun | Refused:
         profile = None if wish.profile_id is None else store.profile(conn, at.owner[0], wish.profile_id)
         if wish.profile_id is not None and profile is None:
-            return Wrong(no_profile(wish.profile_id))
+            raise no_profile(wish.profile_id)
         if profile is not None and profile.archived:
             return Refused("profile_archived", {"profileId": profile.profile_id})
         content = wish.content if profile is None else profile.content
@@ -116,7 +116,7 @@ class RunCreator:
             raise AssertionError("a run has a profile or says itself what it needs")
         context = effective_context(content, wish.scope, wish.overrides)
         if isinstance(context, TooLarge):
-            return Wrong(too_large(context))
+            raise too_large(context)
         return _Begun(profile, context)
 
     def _first_units(self, conn: Connection, at: Occasion, wish: RunWish) -> Seeded:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from nova_mcp.memory.tasks.answers import Proof, proof_of
-from nova_mcp.memory.tasks.deciding import Wrong
 from nova_mcp.memory.tasks.not_found import no_run
 from nova_mcp.memory.tasks.runs import views
 from nova_mcp.memory.tasks.runs.completion import Reason, Standing, StepResult, evaluate_completion
@@ -56,11 +55,11 @@ class Verified:
     steps: tuple[StepResult, ...]
 
 
-def look(conn: Connection, runs: Runs, at: Occasion, instance_id: str, wanted: Wanted) -> RunView | Wrong:
+def look(conn: Connection, runs: Runs, at: Occasion, instance_id: str, wanted: Wanted) -> RunView:
     # Held, because counting visits up to now may raise its units.
     run = held_run(conn, at.owner[0], instance_id)
     if run is None:
-        return Wrong(no_run(instance_id))
+        raise no_run(instance_id)
     now = runs.standing(conn, run, at)
     units, following = views.units_page(conn, run, wanted.units, wanted.after, wanted.unit_limit)
     return replace(
@@ -71,13 +70,13 @@ def look(conn: Connection, runs: Runs, at: Occasion, instance_id: str, wanted: W
     )
 
 
-def verify(conn: Connection, runs: Runs, at: Occasion, instance_id: str, reported: Reported) -> Verified | Wrong:
+def verify(conn: Connection, runs: Runs, at: Occasion, instance_id: str, reported: Reported) -> Verified:
     # Held, because counting visits up to now may raise its units.
     run = held_run(conn, at.owner[0], instance_id)
     if run is None:
-        return Wrong(no_run(instance_id))
+        raise no_run(instance_id)
     if (unknown := unknown_steps(run, reported)) is not None:
-        return Wrong(unknown)
+        raise unknown
     now = runs.standing(conn, run, at, reported)
     return Verified(viewed(conn, runs, run, now), now, now.steps)
 

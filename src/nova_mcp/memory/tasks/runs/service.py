@@ -1,27 +1,25 @@
 """Keeps runs: takes calls on them into the transaction of their record, and reminds agents of what is open."""
 
 from collections import OrderedDict
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final
 
 import anyio
 from sqlalchemy import Connection, or_, select
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.values import Owner
-from nova_mcp.evidence.deciding import Deciding
 from nova_mcp.evidence.grades import EvidenceSummary
 from nova_mcp.evidence.model import Caller, CallRecord
 from nova_mcp.evidence.rules import effective_page, host_of
 from nova_mcp.memory.tasks.answers import Aborted, Completed, Progressed, Proof
 from nova_mcp.memory.tasks.coverage import evidence_store, site_urls
 from nova_mcp.memory.tasks.coverage.rules import recommended_scan
-from nova_mcp.memory.tasks.deciding import Refused, Wrong, task_write
 from nova_mcp.memory.tasks.model import ScanId, VerificationStep
 from nova_mcp.memory.tasks.profiles.service import ProfileKeeper, Recognised
 from nova_mcp.memory.tasks.profiles.store import RunOutcome
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.runs import read, views
 from nova_mcp.memory.tasks.runs.awareness import MOST_RUNS, ActiveRun, ResumeHint
 from nova_mcp.memory.tasks.runs.completion import Standing, evaluate_completion
@@ -36,7 +34,6 @@ from nova_mcp.settings import GateMode
 from nova_mcp.storage.engine import Database
 from nova_mcp.storage.errors import StoreUnavailable
 
-T = TypeVar("T")
 # Labels decide nothing, so another server's runs may be noticed this late.
 LABEL_MS: Final = 60_000
 LABELS_KEPT: Final = 1_000
@@ -125,60 +122,39 @@ class RunKeeper:
         self._creator = RunCreator(evidence, seeds)
         self._labels: OrderedDict[Owner, _Labels] = OrderedDict()
 
-    # -- calls that the store decides
+    # -- in the transaction of the call that asks
 
-    def creating(self, owner: Owner, wish: RunWish, lives: Lives) -> Deciding[Begun | Refused]:
-        instance_id = self._ports.ids.token(16)
+    def occasion(self, owner: Owner, lives: Lives) -> Occasion:
+        return Occasion(owner, self._ports.clock.now_ms(), lives)
 
-        def write(conn: Connection, at: Occasion) -> Begun | Refused | Wrong:
-            created = self._creator.create(conn, at, wish, instance_id)
-            if not isinstance(created, Created):
-                return created
-            now = self._runs.standing(conn, created.run, at)
-            return Begun(created, self._runs.proof(conn, created.run, now), self._aware(conn, created.run, now, owner))
+    def create(self, conn: Connection, at: Occasion, wish: RunWish) -> Begun | Refused:
+        created = self._creator.create(conn, at, wish, self._ports.ids.token(16))
+        if not isinstance(created, Created):
+            return created
+        now = self._runs.standing(conn, created.run, at)
+        aware = self._aware(conn, created.run, now, at.owner)
+        return Begun(created, self._runs.proof(conn, created.run, now), aware)
 
-        return self._deciding(owner, lives, write)
+    def progress(self, conn: Connection, at: Occasion, change: Change, report: Report) -> Progressed | Refused:
+        return self._runs.progress(conn, at, change, report)
 
-    def progressing(self, owner: Owner, change: Change, report: Report, lives: Lives) -> Deciding[Progressed | Refused]:
-        return self._deciding(owner, lives, lambda conn, at: self._runs.progress(conn, at, change, report))
+    def complete(
+        self, conn: Connection, at: Occasion, change: Change, reported: Reported, note: str | None
+    ) -> Completed | NotDone | Refused:
+        return self._runs.complete(conn, at, change, reported, note)
 
-    def completing(
-        self, owner: Owner, change: Change, said: tuple[Reported, str | None], lives: Lives
-    ) -> Deciding[Completed | NotDone | Refused]:
-        return self._deciding(owner, lives, lambda conn, at: self._runs.complete(conn, at, change, *said))
+    def abort(
+        self, conn: Connection, at: Occasion, change: Change, outcome: RunOutcome, reason: str
+    ) -> Aborted | Refused:
+        return self._runs.abort(conn, at, change, outcome, reason)
 
-    def aborting(
-        self, owner: Owner, change: Change, ending: tuple[RunOutcome, str], lives: Lives
-    ) -> Deciding[Aborted | Refused]:
-        return self._deciding(owner, lives, lambda conn, at: self._runs.abort(conn, at, change, *ending))
+    def look(self, conn: Connection, at: Occasion, instance_id: str, wanted: Wanted) -> Looked:
+        view = read.look(conn, self._runs, at, instance_id, wanted)
+        return Looked(view, self._aware(conn, view.run, view.standing, at.owner))
 
-    def looking(self, owner: Owner, instance_id: str, wanted: Wanted, lives: Lives) -> Deciding[Looked | Refused]:
-        def look(conn: Connection, at: Occasion) -> Looked | Wrong:
-            view = read.look(conn, self._runs, at, instance_id, wanted)
-            if isinstance(view, Wrong):
-                return view
-            return Looked(view, self._aware(conn, view.run, view.standing, owner))
-
-        return self._deciding(owner, lives, look)
-
-    def verifying(
-        self, owner: Owner, instance_id: str, reported: Reported, lives: Lives
-    ) -> Deciding[Checked | Refused]:
-        def verify(conn: Connection, at: Occasion) -> Checked | Wrong:
-            found = read.verify(conn, self._runs, at, instance_id, reported)
-            if isinstance(found, Wrong):
-                return found
-            return Checked(found, self._aware(conn, found.view.run, found.standing, owner))
-
-        return self._deciding(owner, lives, verify)
-
-    def _deciding(
-        self, owner: Owner, lives: Lives, write: Callable[[Connection, Occasion], T | Refused | Wrong]
-    ) -> Deciding[T | Refused]:
-        def decide(conn: Connection, record: CallRecord) -> T | Refused | Wrong:
-            return write(conn, Occasion(owner, self._ports.clock.now_ms(), lives))
-
-        return task_write(decide)
+    def verify(self, conn: Connection, at: Occasion, instance_id: str, reported: Reported) -> Checked:
+        found = read.verify(conn, self._runs, at, instance_id, reported)
+        return Checked(found, self._aware(conn, found.view.run, found.standing, at.owner))
 
     # -- reading beside calls
 

@@ -24,10 +24,10 @@ from nova_mcp.memory.tasks.answers import (
     progressed_of,
     snapshot_json,
 )
-from nova_mcp.memory.tasks.deciding import Refused, Wrong
 from nova_mcp.memory.tasks.not_found import no_run
 from nova_mcp.memory.tasks.profiles import store
 from nova_mcp.memory.tasks.profiles.store import RunOutcome
+from nova_mcp.memory.tasks.refusals import Refused
 from nova_mcp.memory.tasks.runs import views, writes
 from nova_mcp.memory.tasks.runs.completion import Reason, Standing, StepResult, evaluate_completion, shadow_refusal
 from nova_mcp.memory.tasks.runs.executed_calls import executed_steps
@@ -102,7 +102,7 @@ class Runs:
 
     # -- one revision further
 
-    def progress(self, conn: Connection, at: Occasion, change: Change, report: Report) -> Progressed | Refused | Wrong:
+    def progress(self, conn: Connection, at: Occasion, change: Change, report: Report) -> Progressed | Refused:
         match self._admitted(conn, at, change):
             case Event() as known:
                 return progressed_of(json.loads(known.response))
@@ -113,11 +113,11 @@ class Runs:
 
     def _progressed(
         self, conn: Connection, at: Occasion, change: Change, run: Run, report: Report
-    ) -> Progressed | Refused | Wrong:
+    ) -> Progressed | Refused:
         known = units_named(conn, run.instance_id, named_keys(report, run.terms))
         delta = progress(replace(run.state, units=known), report, run.terms)
         if isinstance(delta, Problem):
-            return Wrong(problem_error(delta))
+            raise problem_error(delta)
         happening = _happening(change, at)
         after = writes.apply(conn, run, delta, happening)
         if after is None:
@@ -137,7 +137,7 @@ class Runs:
 
     def complete(
         self, conn: Connection, at: Occasion, change: Change, reported: Reported, note: str | None
-    ) -> Completed | NotDone | Refused | Wrong:
+    ) -> Completed | NotDone | Refused:
         match self._admitted(conn, at, change):
             case Event() as known:
                 return completed_of(json.loads(known.response))
@@ -148,10 +148,10 @@ class Runs:
 
     def _completed(
         self, conn: Connection, at: Occasion, change: Change, run: Run, said: tuple[Reported, str | None]
-    ) -> Completed | NotDone | Refused | Wrong:
+    ) -> Completed | NotDone | Refused:
         reported, note = said
         if (unknown := unknown_steps(run, reported)) is not None:
-            return Wrong(unknown)
+            raise unknown
         now = self.standing(conn, run, at, reported)
         reasons = evaluate_completion(now)
         proof = self.proof(conn, run, now)
@@ -169,7 +169,7 @@ class Runs:
 
     def abort(
         self, conn: Connection, at: Occasion, change: Change, outcome: RunOutcome, reason: str
-    ) -> Aborted | Refused | Wrong:
+    ) -> Aborted | Refused:
         match self._admitted(conn, at, change):
             case Event() as known:
                 return aborted_of(json.loads(known.response))
@@ -197,15 +197,17 @@ class Runs:
 
     # -- who may go on
 
-    def _admitted(self, conn: Connection, at: Occasion, change: Change) -> Run | Event | Refused | Wrong:
+    def _admitted(self, conn: Connection, at: Occasion, change: Change) -> Run | Event | Refused:
         """The run, held for this call; or the answer that was already given; or why not."""
         run = held_run(conn, at.owner[0], change.instance_id)
         if run is None:
-            return Wrong(no_run(change.instance_id))
+            raise no_run(change.instance_id)
         known = event_named(conn, run.instance_id, change.client_event_id)
         if known is not None:
             same = (known.kind, known.payload_hash) == (change.kind, change.payload_hash)
-            return known if same else Wrong(reused_event(change.client_event_id))
+            if not same:
+                raise reused_event(change.client_event_id)
+            return known
         if not run.open:
             return Refused("terminal_status", {"instanceRev": run.state.rev, "status": run.state.status})
         if run.state.rev != change.expected_rev:
