@@ -48,9 +48,9 @@ async def broken(ctx: ToolContext, p: AgentParams) -> Result:
     raise RuntimeError("token=hunter2 in a stack trace")
 
 
-@tool(title="Slow", effect="act", bundles=("core",), target="none", deadline_ms=lambda _: -4_990)
+@tool(title="Slow", effect="act", bundles=("core",), target="none", deadline_ms=lambda _: -4_500)
 async def slow(ctx: ToolContext, p: AgentParams) -> Result:
-    """Never ends by itself; its deadline is ten milliseconds after the grace."""
+    """Never ends by itself; its deadline is half a second, time enough to begin on a crowded machine."""
     ctx.evidence.action_dispatched = True
     await anyio.sleep_forever()
     return Result()

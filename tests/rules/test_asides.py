@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nova_mcp.browser.observe.host_window import DownloadSeen
-from nova_mcp.calls.asides import with_asides
+from nova_mcp.calls.stages.asides import with_asides
 from nova_mcp.evidence.model import Effect
 from nova_mcp.tools.results import ActResult, EffectSeen
 from nova_mcp.tools.spec import PageResult, Result

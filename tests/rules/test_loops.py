@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova_mcp.calls.loop_detection import (
+from nova_mcp.calls.stages.loop_detection import (
     FORGOTTEN_MS,
     HELD_BACK_MS,
     KEPT_PER_OWNER,

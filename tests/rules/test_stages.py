@@ -7,10 +7,10 @@ import anyio
 import pytest
 
 from nova_mcp.calls.endings import Done, Ending, Failed
-from nova_mcp.calls.recording import StoreCheck
 from nova_mcp.calls.site_notes import GATE, SiteNotes
-from nova_mcp.calls.stage import Call
-from nova_mcp.calls.targets import GRACE_MS, Deadline, TabUse
+from nova_mcp.calls.stages.recording import StoreCheck
+from nova_mcp.calls.stages.stage import Call
+from nova_mcp.calls.stages.targets import GRACE_MS, Deadline, TabUse
 from nova_mcp.errors import NotFound, NovaError
 from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.spec import Result

@@ -11,7 +11,6 @@ from nova_mcp.browser.process.runtime import Browser
 from nova_mcp.calls.admission.admission import Admission
 from nova_mcp.calls.admission.gates import shadow_gate
 from nova_mcp.calls.answer_redaction import redacted_answer
-from nova_mcp.calls.asides import Asides
 from nova_mcp.calls.background_review import Passes
 from nova_mcp.calls.callers import OWN, whose
 from nova_mcp.calls.endings import (
@@ -28,17 +27,18 @@ from nova_mcp.calls.endings import (
     unknown_tool,
 )
 from nova_mcp.calls.envelope import Envelope
-from nova_mcp.calls.gate_stages import EarlyGates, Gatekeeper, LateGates
 from nova_mcp.calls.lessons import NO_LESSON, Lesson, Lessons, with_lessons
-from nova_mcp.calls.loop_detection import LoopCount, Loops
 from nova_mcp.calls.model import Answer, CallRequest, Within
-from nova_mcp.calls.recording import EnvelopeRecord, Recording, StoreCheck
 from nova_mcp.calls.renderer import Reader, not_recorded, render, tokens_of, unrecorded, with_notices
 from nova_mcp.calls.running_calls import Running
 from nova_mcp.calls.scan_hints import with_hints
 from nova_mcp.calls.site_notes import SiteNotes, warned_of, with_site_warning
-from nova_mcp.calls.stage import Call, Proceed, Stage
-from nova_mcp.calls.targets import Deadline, TabUse, TargetLocks, TargetResolution
+from nova_mcp.calls.stages.asides import Asides
+from nova_mcp.calls.stages.gate_stages import EarlyGates, Gatekeeper, LateGates
+from nova_mcp.calls.stages.loop_detection import LoopCount, Loops
+from nova_mcp.calls.stages.recording import EnvelopeRecord, Recording, StoreCheck
+from nova_mcp.calls.stages.stage import Call, Proceed, Stage
+from nova_mcp.calls.stages.targets import Deadline, TabUse, TargetLocks, TargetResolution
 from nova_mcp.calls.tool_arguments import Validation
 from nova_mcp.core.clock import Ports
 from nova_mcp.errors import NovaError, UnknownTool

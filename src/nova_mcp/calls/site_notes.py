@@ -9,7 +9,7 @@ from nova_mcp.calls.admission.gates import GateFacts
 from nova_mcp.calls.endings import Ending
 from nova_mcp.calls.envelope import Envelope
 from nova_mcp.calls.model import Answer
-from nova_mcp.calls.stage import Call, Proceed
+from nova_mcp.calls.stages.stage import Call, Proceed
 from nova_mcp.core.clock import Clock
 from nova_mcp.core.urls import page_host
 from nova_mcp.core.values import Json

@@ -6,7 +6,7 @@ from typing import Final
 from nova_mcp.calls.callers import agent_id
 from nova_mcp.calls.endings import Ending
 from nova_mcp.calls.envelope import Envelope
-from nova_mcp.calls.stage import Call, Proceed
+from nova_mcp.calls.stages.stage import Call, Proceed
 from nova_mcp.errors import InvalidParams, UnknownTool
 from nova_mcp.tools.arguments import kept_arguments, parse_arguments
 from nova_mcp.tools.catalogue import Catalogue

@@ -296,12 +296,7 @@ def accepted(outcome: Outcome) -> Stored | Stale:
         case Stored() | Stale():
             return outcome
         case operator_store.Refused("missing"):
-            raise NotFound(
-                "operator_notes.not_found",
-                "There is no note of that id, so nothing was stored.",
-                "Leave id out to store a new one; nova.operator_notes_list shows those there are.",
-                stage="precondition",
-            )
+            raise NotFound("operator_notes.not_found", stage="precondition")
         case operator_store.Refused("user_owned"):
             raise user_owned()
         case _:

@@ -11,6 +11,7 @@ __all__ = [
     "model",
     "overview",
     "profiles",
+    "refusals",
     "runs",
     "service",
     "tables",

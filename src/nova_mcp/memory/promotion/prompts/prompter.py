@@ -208,12 +208,7 @@ class Prompter:
     def answer(self, conn: Connection, principal: str, given: OwnAnswer, now_ms: int) -> Answered:
         asked = store.asked(conn, principal, given.opportunity_id)
         if asked is None:
-            raise NotFound(
-                "learn.opportunity_not_found",
-                "You were asked nothing by that id.",
-                "Use the opportunityId of a pksSemanticLearning block.",
-                stage="precondition",
-            )
+            raise NotFound("learn.opportunity_not_found", stage="precondition")
         done = _resolved(conn, asked, given, now_ms)
         return Answered(done, self.closed(conn, principal, done, now_ms) if isinstance(done, Resolution) else 0)
 

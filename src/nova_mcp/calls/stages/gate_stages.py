@@ -10,7 +10,7 @@ from nova_mcp.calls.endings import Ending
 from nova_mcp.calls.envelope import Envelope, page_state
 from nova_mcp.calls.site_notes import GATE as NOTE_GATE
 from nova_mcp.calls.site_notes import SiteNotes
-from nova_mcp.calls.stage import Call, Proceed
+from nova_mcp.calls.stages.stage import Call, Proceed
 from nova_mcp.memory.claims.book import ClaimBook
 from nova_mcp.memory.facts.service import FactKeeper
 from nova_mcp.settings import Settings

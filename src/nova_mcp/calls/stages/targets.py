@@ -10,7 +10,7 @@ from nova_mcp.browser.process.runtime import Browser
 from nova_mcp.browser.targets.registry import SANDBOX_ID
 from nova_mcp.calls.callers import tolerated
 from nova_mcp.calls.endings import Ending, Failed, overdue
-from nova_mcp.calls.stage import Call, Proceed
+from nova_mcp.calls.stages.stage import Call, Proceed
 from nova_mcp.core.clock import Clock
 from nova_mcp.errors import InvalidParams, NotFound, Precondition
 from nova_mcp.evidence.model import Flag

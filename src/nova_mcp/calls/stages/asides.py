@@ -5,7 +5,7 @@ from dataclasses import replace
 from nova_mcp.browser.observe import host_window
 from nova_mcp.browser.targets.tab import Tab
 from nova_mcp.calls.endings import Done, Ending
-from nova_mcp.calls.stage import Call, Proceed
+from nova_mcp.calls.stages.stage import Call, Proceed
 from nova_mcp.core.hosts import looks_lookalike
 from nova_mcp.core.policy import LOOKALIKE
 from nova_mcp.core.urls import page_host

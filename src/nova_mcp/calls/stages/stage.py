@@ -13,7 +13,7 @@ from nova_mcp.tools.spec import Params, ToolSpec
 
 if TYPE_CHECKING:
     from nova_mcp.browser.targets.tab import Tab
-    from nova_mcp.calls.loop_detection import Attempt
+    from nova_mcp.calls.stages.loop_detection import Attempt
 
 
 @dataclass(slots=True)

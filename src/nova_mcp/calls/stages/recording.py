@@ -9,7 +9,7 @@ from typing import TypeVar
 from nova_mcp.calls.endings import Ending, committed, is_refusal, not_done, outcome_of
 from nova_mcp.calls.envelope import Envelope
 from nova_mcp.calls.lessons import Lessons
-from nova_mcp.calls.stage import Call, Proceed
+from nova_mcp.calls.stages.stage import Call, Proceed
 from nova_mcp.core.clock import Clock
 from nova_mcp.errors import NovaError
 from nova_mcp.evidence.decision import Derive, Write

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nova_mcp.calls.endings import Done, Ending
-from nova_mcp.calls.stage import Call, Proceed
+from nova_mcp.calls.stages.stage import Call, Proceed
 from nova_mcp.core.clock import Clock
 from nova_mcp.core.values import Json, Owner
 from nova_mcp.errors import Fix, Internal, InvalidParams, NovaError, Precondition, Repeated, Stage
