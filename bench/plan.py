@@ -23,7 +23,12 @@ PLAN: Final = (
         420,
         ("--trials=300",),
     ),
-    Planned("duplicates", "Never twice by accident, never silently less: received against asked for.", 540),
+    Planned(
+        "duplicates",
+        "Never twice by accident, never silently less: received against asked for.",
+        540,
+        ("--races=10000",),
+    ),
     Planned("verdicts", "How soon a verdict stands after its postcondition turned true, and what acting costs.", 240),
     Planned("miniwob", "Claims against the reward of task pages of other people (MiniWoB++).", 300),
     Planned("django_admin", "What Nova says about the admin of Django against the rows in its database.", 300),

@@ -200,6 +200,13 @@ def test_the_tour_shows_every_room() -> None:
     assert rooms == shown
 
 
+def test_every_module_that_the_tour_names_exists() -> None:
+    known = {path.relative_to(ROOT).as_posix() for tree in ("src", "tests") for path in (ROOT / tree).rglob("*.py")}
+    named = set(re.findall(r"`([\w/]+\.py)`", (ROOT / "docs" / "tour.md").read_text()))
+    assert len(named) > 50
+    assert [name for name in sorted(named) if not any(f"/{path}".endswith(f"/{name}") for path in known)] == []
+
+
 def test_every_document_can_be_reached_from_the_readme() -> None:
     reached: set[Path] = set()
     waiting = [ROOT / "README.md"]

@@ -1,4 +1,4 @@
-"""The life of one tool call: observe, validate, admit, act, record, answer."""
+"""The life of one tool call: open, validate, admit, act, record, answer."""
 
 import logging
 from collections.abc import Collection

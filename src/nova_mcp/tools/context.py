@@ -132,7 +132,7 @@ async def no_check() -> None:
 class CallInfo:
     """Which call this is, who makes it, and how to tell them that it takes a while.
 
-    `intent` writes the record that says, before anything is sent, what is about to be.
+    `intent` makes the record that says what is about to be sent; the sender writes it first.
     """
 
     call_id: str
@@ -187,8 +187,10 @@ class ToolContext:
         return await self.call.record.commit(write)
 
     async def commit_derived(self, derive: "Derive[T]", reason_code: str | None = None) -> T:
-        """The same with `derive(conn, record, link)` behind the record and all that the server derives from it. The
-        record is written by then, so what the answer gives as its reason has to be known before."""
+        """Commit this call's record, and run `derive(conn, record, link)` behind it and all that the server derives.
+
+        `derive` must not refuse: an error in it takes back the whole transaction, the record included, and reads as
+        StoreUnavailable. `reason_code` is what the answer will give as its reason."""
         return await self.call.record.commit_derived(derive, reason_code)
 
     @property
