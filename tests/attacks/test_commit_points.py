@@ -206,6 +206,13 @@ PAGES = {
         "<form method=post action=/sent><input type=file id=file name=f onchange='this.form.submit()'></form>"
         "<form method=post action=/sent><input type=file id=plain name=f></form>"
     ),
+    "/left": sheet(
+        "<form method=post action=/sent></form><input id=outside aria-label=A onchange='document.forms[0].submit()'>"
+        "<form method=post action=/sent><input id=left aria-label=B name=a onblur='this.form.submit()'></form>"
+        "<form method=post action=/sent><input id=keyed aria-label=C name=a onkeyup='this.form.submit()'></form>"
+        "<form method=post action=/sent onchange='this.submit()'><input id=heard aria-label=D name=a></form>"
+        "<form role=search action=/f onchange='this.submit()'><input id=filter aria-label=E name=q></form>"
+    ),
     "/picker": sheet(
         "<form method=post action=/sent><label id=t>Submit a file<input type=file style='width:90px'></label></form>"
     ),
@@ -345,6 +352,23 @@ async def test_typing_into_a_field_that_sends_its_form_needs_a_contract(place: P
         needs_contract(await place.call("input_key", selector="#t", key=key))
     assert await place.asked("document.querySelector('#t').value") == ""
     typed = await place.call("type_selector", selector="#free", text="500")
+    assert typed["ok"], typed
+
+
+@pytest.mark.parametrize("field", ["outside", "left", "keyed", "heard"])
+async def test_typing_into_a_field_whose_leaving_sends_a_form_needs_a_contract(
+    place: Place, pages: Shop, field: str
+) -> None:
+    await place.visit("/left")
+    before = pages.posted["/sent"]
+    needs_contract(await place.call("type_selector", selector=f"#{field}", text="500"))
+    needs_contract(await place.call("input_key", selector=f"#{field}", key="Tab"))
+    assert pages.posted["/sent"] == before
+
+
+async def test_typing_into_a_filter_that_sends_itself_needs_no_contract(place: Place, pages: Shop) -> None:
+    await place.visit("/left")
+    typed = await place.call("type_selector", selector="#filter", text="500")
     assert typed["ok"], typed
 
 

@@ -10,10 +10,12 @@ from sqlalchemy import Connection, func, select
 from nova_mcp.calls.running_calls import emergency_stop
 from nova_mcp.errors import NotFound
 from nova_mcp.evidence.audit import verify
-from nova_mcp.evidence.model import CallRecord
+from nova_mcp.evidence.model import CallRecord, Link
 from nova_mcp.memory.notes import memory_store
 from nova_mcp.memory.notes.memory_store import NewMemory
 from nova_mcp.memory.notes.tables import browser_memory
+from nova_mcp.storage.engine import Database
+from nova_mcp.storage.errors import StoreUnavailable
 from nova_mcp.tools.context import ToolContext
 from nova_mcp.tools.spec import AgentParams, Result, ToolSpec, tool
 
@@ -65,9 +67,16 @@ async def keep(ctx: ToolContext, p: KeepParams) -> KeepResult:
     return KeepResult(kept=done)
 
 
-async def peek(ctx: ToolContext, p: AgentParams) -> KeepResult:
+async def peek(ctx: ToolContext, p: KeepParams) -> KeepResult:
     """Asks what stands behind its record."""
-    return KeepResult(kept=await ctx.commit_derived(lambda conn, record, link: link.server_seq))
+
+    def derive(conn: Connection, record: CallRecord, link: Link) -> int:
+        if p.ends == "defect":
+            memory_store.save(conn, NewMemory("local", "shop.test", "note", record.call_id, None, "agent"), 1)
+            raise KeyError("a defect")
+        return link.server_seq
+
+    return KeepResult(kept=await ctx.commit_derived(derive))
 
 
 KEEP = tool(
@@ -122,6 +131,7 @@ async def test_a_call_that_fails_after_its_commit_is_not_told_as_undone(make_rig
     answer = await rig.call("nova.keep", {"ends": ends})
     assert (answer.is_error, answer.structured["reasonCode"]) == (True, "internal")
     assert answer.structured["message"] == "The call was carried out and recorded, but its answer could not be made."
+    assert answer.structured["retryAdvice"] == "check_postcondition_first"
     assert await outcome(rig) == ("ok", None, None)
     assert await rig.db.read(count) == 1
 
@@ -165,9 +175,54 @@ async def test_without_a_record_nothing_is_written_and_the_failure_counts_once(m
     assert gap["readsUnrecorded"] + gap["callsRefused"] == 1
 
 
-async def test_a_defect_of_the_write_is_told_as_a_call_that_is_not_on_record(make_rig: Any) -> None:
+@pytest.mark.parametrize("name", ["nova.keep", "nova.peek"])
+async def test_a_defect_of_what_is_committed_leaves_a_record_of_a_broken_call_and_nothing_else(
+    make_rig: Any, name: str
+) -> None:
     rig = await make_rig(*TOOLS)
-    answer = await rig.call("nova.keep", {"ends": "defect"})
-    assert (answer.is_error, answer.structured["reasonCode"]) == (True, "store.unavailable")
-    assert await rig.records() == []
+    answer = await rig.call(name, {"ends": "defect"})
+    assert (answer.is_error, answer.structured["reasonCode"]) == (True, "internal")
+    assert "carried out" not in answer.structured["message"]
+    assert (await outcome(rig))[0] == "crashed"
     assert await rig.db.read(count) == 0
+
+
+@pytest.mark.parametrize("name", ["nova.keep", "nova.peek"])
+async def test_a_defect_before_the_commit_leaves_a_record_of_a_broken_call_and_nothing_else(
+    make_rig: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = await make_rig(*TOOLS)
+    lessons = rig.pipeline._lessons
+    usual, broken = lessons.draw, [True]
+
+    def draw(*given: Any) -> Any:
+        if broken.pop() if broken else False:
+            raise KeyError("a defect")
+        return usual(*given)
+
+    monkeypatch.setattr(lessons, "draw", draw)
+    answer = await rig.call(name)
+    assert (answer.is_error, answer.structured["reasonCode"]) == (True, "internal")
+    assert "carried out" not in answer.structured["message"]
+    assert (await outcome(rig))[0] == "crashed"
+    assert await rig.db.read(count) == 0
+
+
+async def test_a_store_that_goes_away_behind_a_commit_leaves_it_open_whether_it_is_done(
+    make_rig: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = await make_rig(*TOOLS)
+    usual, lost = Database.write, [True]
+
+    async def write(db: Database, *given: Any) -> Any:
+        done = await usual(db, *given)
+        # Whether the store can be written at all is asked with a write of its own.
+        if any(isinstance(one, CallRecord) for one in given) and lost and lost.pop():
+            raise StoreUnavailable("down", "the connection was lost")
+        return done
+
+    monkeypatch.setattr(Database, "write", write)
+    answer = await rig.call("nova.keep")
+    assert answer.structured["reasonCode"] == "store.unavailable"
+    assert answer.structured["retryAdvice"] == "check_postcondition_first"
+    assert await rig.db.read(count) == 1

@@ -24,7 +24,7 @@ from nova_mcp.memory.notes.domain_model import (
     Repeat,
     Wish,
 )
-from nova_mcp.memory.notes.domain_refusals import acknowledge_required, refused
+from nova_mcp.memory.notes.domain_refusals import acknowledge_required, refusal
 from nova_mcp.memory.notes.domain_rules import (
     MINUTE_MS,
     MOST_ENFORCED_CHARS,
@@ -357,11 +357,10 @@ def test_full_stores_take_no_more_but_may_be_changed() -> None:
         (Full(2_000, per_host=False), -32003, "domain_notes.full"),
     ],
 )
-def test_a_refused_write_is_an_error_and_a_stale_revision_is_none(outcome: Any, code: int, reason: str) -> None:
-    error = refused(outcome, "shop.test", "K")
+def test_a_refused_write_is_an_error(outcome: Any, code: int, reason: str) -> None:
+    error = refusal(outcome, "shop.test", "K")
     assert isinstance(error, NovaError)
     assert (error.error_code, error.reason_code) == (code, reason)
-    assert refused(RevConflict(3), "shop.test", "K") == RevConflict(3)
 
 
 def test_what_deleting_comes_to() -> None:

@@ -95,9 +95,21 @@ def defect(call_id: str) -> NovaError:
     )
 
 
+class AnswerLost(Internal):
+    """The call was carried out, so a repeat may do it twice."""
+
+    untouched_advice = "check_postcondition_first"
+
+
+class CommitUnclear(Unavailable):
+    """The store went away while a call was committed, so a repeat may do it twice."""
+
+    untouched_advice = "check_postcondition_first"
+
+
 def answer_lost(call_id: str) -> NovaError:
     """The call was committed, and then broke or was cut off before its answer was made."""
-    return Internal(
+    return AnswerLost(
         "internal",
         "The call was carried out and recorded, but its answer could not be made.",
         f"Read what it changed before repeating it. The server's log has the details under call {call_id}.",
@@ -123,6 +135,19 @@ def not_done(failure: StoreUnavailable) -> NovaError:
         stage="gate",
         retry_after_ms=1_000,
         action_dispatched=False,
+    )
+
+
+def commit_failed(failure: StoreUnavailable) -> NovaError:
+    """The store did not take what a tool committed; one that went away may have taken it all the same."""
+    if failure.reason != "down":
+        return store_failed(failure)
+    return CommitUnclear(
+        STORE_REASON,
+        f"The store went away while this was written, so it may or may not be done: {failure.message}",
+        f"Look whether it is there before repeating it. {failure.hint}",
+        stage="dispatch",
+        retry_after_ms=1_000,
     )
 
 

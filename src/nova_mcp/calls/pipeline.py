@@ -20,6 +20,7 @@ from nova_mcp.calls.endings import (
     Failed,
     answer_lost,
     cancelled,
+    commit_failed,
     defect,
     ended_for,
     outcome_of,
@@ -164,7 +165,7 @@ class Pipeline:
         except StoreUnavailable as failure:
             if failure is not envelope.unrecorded:
                 raise
-            return Failed(store_failed(failure))
+            return Failed(commit_failed(failure))
 
     # before the stages
 
@@ -275,6 +276,8 @@ class Pipeline:
 
 def _answerable(envelope: Envelope, ending: Ending) -> Ending:
     """A call that its tool committed is done, whatever becomes of it afterwards."""
-    if not envelope.committed or isinstance(ending, Done) or ending.error is envelope.decided:
+    if not envelope.committed or isinstance(ending, Done):
         return ending
+    if envelope.decided is not None:
+        return Failed(envelope.decided)
     return Failed(answer_lost(envelope.call_id))

@@ -16,9 +16,9 @@ from sqlalchemy import Connection
 
 from nova_mcp.core.clock import Ports
 from nova_mcp.core.processes import living, started_ms
-from nova_mcp.errors import NovaError
+from nova_mcp.errors import NovaError, Unavailable
 from nova_mcp.evidence import decision, store
-from nova_mcp.evidence.decision import Write
+from nova_mcp.evidence.decision import Derive, Write
 from nova_mcp.evidence.model import CallRecord, Link, ServerId
 from nova_mcp.evidence.outage import Also, Last, LateRecord, Outage, gap_record
 from nova_mcp.evidence.store import ServerInfo, ServerRow, StoredCall
@@ -76,28 +76,43 @@ class Recorder:
 
     async def record(self, record: CallRecord, also: Sequence[Also] = ()) -> Link:
         """Commit one record with everything derived from it; StoreUnavailable when that failed."""
-        return await self._write(record, also, self._append)
+        return await self._write(record, also, self._append, late=record)
 
     async def commit(self, record: CallRecord, also: Sequence[Also], write: Write[T]) -> T | NovaError:
         """Commit one record together with what `write` does before it is appended. An error of the call, with which
-        nothing was written but the record, is returned."""
-        return await self._write(record, also, partial(self._append_written, write=write))
+        nothing was written but the record, is returned. After a defect of `write` the call is not on record yet."""
+        return await self._write(record, also, partial(self._append_written, write=write), late=_unwritten(record))
+
+    async def commit_derived(self, record: CallRecord, also: Sequence[Also], derive: Derive[T]) -> T:
+        """Commit one record together with what `derive` does behind it and all that is derived from it."""
+        return await self._write(record, also, partial(self._append_derived, derive=derive), late=_unwritten(record))
 
     async def _write(
-        self, record: CallRecord, also: Sequence[Also], append: Callable[[Connection, CallRecord, tuple[Also, ...]], T]
+        self,
+        record: CallRecord,
+        also: Sequence[Also],
+        append: Callable[[Connection, CallRecord, tuple[Also, ...]], T],
+        late: CallRecord,
     ) -> T:
+        """`late` is the record as it can be written once the store is back."""
         with anyio.CancelScope(shield=True):
             try:
                 if (failure := await self._close_outage()) is not None:
                     raise StoreUnavailable(failure.reason, failure.detail, failure.hint)
                 done = await self._db.write(append, record, (*self._also, *also))
             except StoreUnavailable as failure:
-                self._begin_outage(failure).add(record, tuple(also))
+                self._begin_outage(failure).add(late, tuple(also))
                 if self._missed is not None:
                     self._missed(record)
                 raise
             except Exception as defect:
-                if record.kind != "intent" and (record.outcome.action_dispatched or record.closes is not None):
+                if self._missed is not None:
+                    self._missed(record)
+                if (
+                    late is record
+                    and record.kind != "intent"
+                    and (record.outcome.action_dispatched or record.closes is not None)
+                ):
                     # What was derived from it broke, and what was done must be on record all the same.
                     self._begin_outage(StoreUnavailable("down", type(defect).__name__)).add(record, tuple(also))
                 raise
@@ -245,6 +260,11 @@ class Recorder:
         self._append(conn, record, also)
         return outcome
 
+    def _append_derived(self, conn: Connection, record: CallRecord, also: tuple[Also, ...], derive: Derive[T]) -> T:
+        derived: list[T] = []
+        self._append(conn, record, (*also, lambda *recorded: derived.append(derive(*recorded))))
+        return derived[0]
+
     def _recover(self, conn: Connection, alive: Callable[[ServerRow], bool]) -> list[StoredCall]:
         now_ms = self._ports.clock.now_ms()
         closed = store.recover(conn, now_ms, self._server_id, alive, self._ports.ids.call_id)
@@ -255,6 +275,11 @@ class Recorder:
 
     def _seems_alive(self, server: ServerRow) -> bool:
         return process_alive(server, self._ports.clock.now_ms(), host_identity())
+
+
+def _unwritten(record: CallRecord) -> CallRecord:
+    """The record of a call whose write was lost with the transaction: what it wrote can't be written late."""
+    return decision.failed(record, Unavailable("store.unavailable"))
 
 
 def _finish(conn: Connection, last: Sequence[Last | None]) -> None:

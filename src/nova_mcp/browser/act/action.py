@@ -58,7 +58,7 @@ S = TypeVar("S", bound=Scene)
 
 def trigger_of_filling(prepared: Prepared) -> Trigger | None:
     """Filling a field sets nothing off by itself, unless the field's own script submits its form."""
-    return "fill" if prepared.acting.submits else None
+    return "fill" if prepared.acting.submits or prepared.acting.fills else None
 
 
 class AlreadyDone(Exception):

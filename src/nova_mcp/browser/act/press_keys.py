@@ -145,7 +145,8 @@ class _Pressing:
     def _trigger(self, element: SeenElement, acting: SeenElement, told: Answer) -> Trigger | None:
         # A field whose own script submits its form may do so at any key, the one that leaves it included.
         presses = told["presses"] or (told["typable"] and acting.submits)
-        return trigger_of(self.strokes.stroke, tag=element.facts.tag, typable=told["typable"], presses=presses)
+        trigger = trigger_of(self.strokes.stroke, tag=element.facts.tag, typable=told["typable"], presses=presses)
+        return "fill" if trigger is None and told["typable"] and acting.fills else trigger
 
     async def _prepared(self, told: Answer, frame_id: str | None, holders: tuple[str, ...]) -> Prepared:
         frame = frame_id or ""

@@ -1,7 +1,7 @@
 """Which controls send, buy, delete, sign in or otherwise commit something on a site."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from nova_mcp.browser.commits.commit_words import MIXED, CommitWords, commit_words
@@ -324,6 +324,13 @@ def _by_structure(facts: CommitFacts) -> CommitPoint | None:
     return None
 
 
+def _by_filling(facts: CommitFacts) -> CommitPoint | None:
+    """A script submits once the field is filled: its own form, or one that nothing here tells of."""
+    if facts.form is None:
+        return _point("submit", "its script submits a form")
+    return _by_structure(replace(facts, submits=True))
+
+
 def _by_click(words: CommitWords, facts: CommitFacts) -> CommitPoint | None:
     if _is_file_picker(facts):
         return None
@@ -361,7 +368,7 @@ def classify_commit_point(facts: CommitFacts) -> CommitPoint | None:
     """The kind of commit a control stands for, or None; of all that it reads, the most dangerous wins."""
     words = commit_words()
     if facts.trigger == "fill":
-        found = _by_structure(facts)
+        found = _by_filling(facts)
     elif facts.trigger == "enter" and not _is_button(facts) and not facts.is_link_href:
         found = _by_enter(words, facts)
     else:

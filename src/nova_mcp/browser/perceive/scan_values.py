@@ -87,6 +87,8 @@ class SeenElement:
     question: str = ""
     near_card: bool = False
     changes: bool = False
+    # Filling or leaving it submits a form by script.
+    fills: bool = False
 
     @property
     def spot(self) -> Spot:
@@ -272,6 +274,7 @@ def read_element(raw: Answer, frame: str = "") -> SeenElement:
         question=get("question", ""),
         near_card=get("nearCard", False),
         changes=get("changes", False),
+        fills=get("fills", False),
     )
 
 

@@ -60,7 +60,7 @@ class KeptFiles:
     def _clear_first_drafts(self) -> None:
         """Whoever holds the first sandbox is the only one to write it; the others have locks of their own."""
         for folder in self._folder.glob("*/"):
-            if not (folder / LOCK_FILE).exists():
+            if not os.path.lexists(folder / LOCK_FILE):
                 _clear_drafts(folder)
 
     def _newest(self) -> KeptState | None:
@@ -69,7 +69,7 @@ class KeptFiles:
             try:
                 state = self._read(path)
             except KeptUnreadable as error:
-                if not (path.parent / LOCK_FILE).exists():
+                if not os.path.lexists(path.parent / LOCK_FILE):
                     raise
                 log.error("%s; it is left as it is", error)
                 continue
@@ -143,7 +143,10 @@ class KeptFiles:
             # Only the kind of the error: its text might quote what the file holds.
             stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
             aside = path.with_name(f"{path.name}.corrupt-{stamp}Z")
-            path.replace(aside)
+            try:
+                path.replace(aside)
+            except OSError as stuck:
+                raise KeptUnreadable(path, stuck.strerror or str(stuck)) from stuck
             log.error("the kept sandbox %s is damaged (%s); moved to %s", path, type(error).__name__, aside)
             return None
         return state

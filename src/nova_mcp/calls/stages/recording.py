@@ -63,7 +63,7 @@ class Recording:
         if envelope.recorded or envelope.unrecorded is not None:
             return envelope.unrecorded
         try:
-            await self._append(envelope, outcome, self._recorder.record)
+            await self._append(envelope, outcome, self._recorder.record, commits=False)
         except StoreUnavailable as failure:
             return failure
         return None
@@ -71,40 +71,48 @@ class Recording:
     async def commit(self, envelope: Envelope, write: Write[T]) -> T:
         """Record a call that still runs, together with what it writes. What was wrong with it is raised."""
         outcome = self._begin_commit(envelope)
-        done = await self._append(envelope, outcome, partial(self._recorder.commit, write=write))
+        done = await self._append(envelope, outcome, partial(self._recorder.commit, write=write), commits=True)
         if isinstance(done, NovaError):
             envelope.decided = done
             raise done
         return done
 
     async def commit_derived(self, envelope: Envelope, derive: Derive[T], reason_code: str | None) -> T:
-        derived: list[T] = []
-        envelope.evidence.also.append(lambda conn, record, link: derived.append(derive(conn, record, link)))
-        await self._append(envelope, self._begin_commit(envelope, reason_code), self._recorder.record)
-        return derived[0]
+        outcome = self._begin_commit(envelope, reason_code)
+        return await self._append(
+            envelope, outcome, partial(self._recorder.commit_derived, derive=derive), commits=True
+        )
 
     def _begin_commit(self, envelope: Envelope, reason_code: str | None = None) -> CallOutcome:
-        if envelope.recorded:
+        if envelope.recorded or envelope.unrecorded is not None:
             raise AssertionError("a call is committed once")
-        envelope.committed = True
         envelope.lesson = self._lessons.draw(envelope)
         return _gated(envelope, committed(envelope.evidence, reason_code))
 
     async def _append(
-        self, envelope: Envelope, outcome: CallOutcome, append: Callable[[CallRecord, tuple[Also, ...]], Awaitable[T]]
+        self,
+        envelope: Envelope,
+        outcome: CallOutcome,
+        append: Callable[[CallRecord, tuple[Also, ...]], Awaitable[T]],
+        *,
+        commits: bool,
     ) -> T:
-        """StoreUnavailable once for every call that could not be recorded, whatever the cause."""
+        """StoreUnavailable once for every call that could not be recorded. A defect of what a tool commits is raised
+        as it is: the call ends with it, and is recorded as one that broke."""
         try:
             record = envelope.close(outcome, self._clock.monotonic_ms(), keep_raw_urls=self._keep_raw_urls)
             record = replace(record, instance_id=await self._runs.label_of(record))
             # Set before the write: a cancellation that arrives while the shielded write runs must not record twice.
-            envelope.recorded = True
+            envelope.recorded, envelope.committed = True, commits
             return await append(record, tuple(envelope.evidence.also))
         except StoreUnavailable as failure:
             log.error("call %s was not recorded: %s", envelope.call_id, failure)
             envelope.recorded, envelope.unrecorded = False, failure
             raise
         except Exception as defective:
+            if commits:
+                envelope.recorded = envelope.committed = False
+                raise
             # The page may have been touched: the answer has to say so, whatever broke behind it.
             log.exception("call %s was not recorded", envelope.call_id)
             envelope.unrecorded = StoreUnavailable(

@@ -89,6 +89,10 @@ const sendsChange = (el) => matches(el, CHANGING);
 const SUBMITTING = ["onclick", "onchange", "oninput"].map((name) => `[${name}*="ubmit("]`).join(",");
 const submitsByScript = (el) => matches(el, SUBMITTING);
 
+// A script that submits once a field was filled or left: the field's own, or that of its form, which hears its fields.
+const FILLING = ["onchange", "oninput", "onblur", "onfocusout", "onkeyup", "onkeydown", "onkeypress"].map((name) => `[${name}*="ubmit("]`).join(",");
+const submitsWhenFilled = (el, owner) => matches(el, FILLING) || (owner !== null && matches(owner, FILLING));
+
 // What a dialog asks: its name, its first heading or, where it is short, all of it.
 const askedBy = (dialog) =>
   dialog === null ? "" : once("asks", dialog, () => {

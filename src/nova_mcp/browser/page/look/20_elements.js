@@ -447,7 +447,7 @@ const commitExtras = (el, places, halo, chosen = false) => {
   const role = roleOf(el);
   const says = saysWithoutRole(el, role, chosen);
   return {
-    submitter: submitter || (scripted && owner !== null), posts: submitter && postsAnyway(el), nearComposer: nearComposer(el, halo),
+    submitter: submitter || (scripted && owner !== null), fills: submitsWhenFilled(el, owner), posts: submitter && postsAnyway(el), nearComposer: nearComposer(el, halo),
     composer: sendsOnEnter(el), says, menuName: places.menuName(el), changes: sendsChange(el) || (scripted && owner === null), nearCard: nearCard(el),
     reads: otherReadings(el, tagOf(el), says === "" ? role : "button", says || nameOf(el, role)),
     question: askedBy(places.placeOf(el).dialog),

@@ -105,7 +105,7 @@ class EvidenceCollector:
     def mark_gaps(self, conn: Connection, record: CallRecord) -> None:
         """Best effort: what this transaction marks is kept in mind until the next one shows that it was committed.
 
-        A call that the store decides is preceded by it, so that no run is judged in ignorance of a gap.
+        A call that commits a write is preceded by it, so that no run is judged in ignorance of a gap.
         """
         if not self._missed and not self._marking:
             return
