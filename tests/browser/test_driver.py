@@ -3,13 +3,17 @@
 import asyncio
 import gc
 import os
+import signal
 from contextlib import suppress
 from typing import Any
 
+import anyio
 import psutil
 import pytest
+from playwright.async_api import Error
 
 from nova_mcp.browser.process.driver import Driver, DriverFailed
+from nova_mcp.browser.process.find_chromium import find_browser, this_machine
 
 from .conftest import eventually
 
@@ -36,3 +40,25 @@ async def test_a_start_that_takes_too_long_leaves_neither_a_process_nor_an_unfet
     finally:
         loop.set_exception_handler(usual)
     assert failures == []
+
+
+@pytest.mark.parametrize("ends", ["kill", "stop"])
+async def test_a_browser_that_is_stopped_while_it_starts_goes_with_its_driver(ends: str) -> None:
+    driver = await Driver.start(dict(os.environ), 60, lambda _: None)
+    process = psutil.Process(driver.pid)
+    path = find_browser(None, this_machine(driver.playwright.chromium.executable_path)).path
+    launch = asyncio.ensure_future(
+        driver.playwright.chromium.launch(executable_path=path, chromium_sandbox=False, args=["--disable-gpu"])
+    )
+    await eventually(lambda: bool(process.children()))
+    family = process.children()
+    for child in family:
+        child.send_signal(signal.SIGSTOP)
+    if ends == "kill":
+        driver.kill()
+    else:
+        await driver.stop()
+    _, alive = await anyio.to_thread.run_sync(lambda: psutil.wait_procs(family, timeout=20))
+    assert alive == []
+    with pytest.raises(Error):
+        await launch

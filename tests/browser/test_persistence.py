@@ -22,6 +22,7 @@ from nova_mcp.core.file_lock import HeldBy
 from nova_mcp.core.policy import NavigationPolicy
 from nova_mcp.evidence.model import ServerId
 from nova_mcp.evidence.targets.stored_journal import StoredJournal
+from nova_mcp.memory.claims.book import ClaimBook
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.storage.engine import Database
 
@@ -82,13 +83,14 @@ async def start(tmp_path: Path, browser: Browser) -> AsyncIterator[Start]:
     db = Database.open(f"sqlite:///{tmp_path / 'nova.db'}")
 
     def begin(*, keep: bool = True, own: bool = False, ports: Ports | None = None, store: Database = db) -> Browser:
-        server_id = ServerId(f"server_{len(started)}")
+        server_id, ports = ServerId(f"server_{len(started)}"), ports or system_ports()
         server = (Browser if own else Server)(
             BrowserSettings(),
             BrowserHome(tmp_path, server_id, keep_first=keep),
             StoredJournal(store, server_id, keep_raw_urls=True),
             NavigationPolicy(),
-            ports or system_ports(),
+            ports,
+            ClaimBook(ports),
         )
         if isinstance(server, Server):
             server.shared = browser

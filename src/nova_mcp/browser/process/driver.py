@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import anyio
+import psutil
 from playwright._impl import transport as driver_transport
 from playwright._impl.out_of_process import PlaywrightClient
 from playwright.async_api import Error, Playwright
@@ -68,16 +69,23 @@ class Driver:
     async def stop(self) -> None:
         """End it in order; one that does not end in time is killed."""
         self._open = False
+        browsers = _children(self._process)
         try:
             with anyio.move_on_after(STOP_S), suppress(Error):
                 await self._client.stop()
         finally:
             _kill(self._process)
+            _kill_all(browsers)
 
     def kill(self) -> None:
-        """End it at once, whether it answers or not; every call that waits for it fails."""
+        """End it at once with its browsers, whether they answer or not; every call that waits for it fails.
+
+        A browser that is stopped or hangs as it is launched would not notice that its driver is gone.
+        """
         self._open = False
+        browsers = _children(self._process)
         _kill(self._process)
+        _kill_all(browsers)
 
     def _on_close(self) -> None:
         if self._open:
@@ -104,6 +112,18 @@ def _fetch(failure: "asyncio.Future[Any]") -> None:
 def _kill(process: asyncio.subprocess.Process | None) -> None:
     if process is not None and process.returncode is None:
         with suppress(ProcessLookupError):
+            process.kill()
+
+
+def _children(driver: asyncio.subprocess.Process) -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        return psutil.Process(driver.pid).children(recursive=True)
+    return []
+
+
+def _kill_all(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.Error):
             process.kill()
 
 
