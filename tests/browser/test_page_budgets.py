@@ -38,8 +38,8 @@ const storm = setInterval(() => {
 
 @pytest.fixture(scope="module")
 async def nova(tmp_path_factory: pytest.TempPathFactory, server: Site) -> AsyncIterator[NovaClient]:
-    # A storm keeps the processor busy; on a crowded machine that must not look like a browser that hangs.
-    budget = {"driver_memory_mb": LIMIT_MB, "hang_timeout_s": 60}
+    # A storm keeps the processor busy; on a crowded machine that must not look like a hanging browser at once.
+    budget = {"driver_memory_mb": LIMIT_MB, "hang_timeout_s": 20}
     async with open_nova(tmp_path_factory.mktemp("budget"), server, browser=budget) as running:
         yield running
 
