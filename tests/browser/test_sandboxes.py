@@ -22,6 +22,7 @@ from nova_mcp.errors import ClaimMismatch, InvalidParams, Precondition
 from nova_mcp.evidence.model import ServerId
 from nova_mcp.evidence.targets.journal import MemoryJournal
 from nova_mcp.evidence.targets.stored_journal import StoredJournal
+from nova_mcp.memory.claims.book import ClaimBook
 from nova_mcp.settings import BrowserSettings
 from nova_mcp.storage.engine import Database
 from nova_mcp.tools.browse import navigate as navigation_tools
@@ -60,7 +61,8 @@ async def start(tmp_path: Path, browser: Browser) -> AsyncIterator[Callable[...,
             BrowserHome(tmp_path, server_id, keep_first=keep),
             StoredJournal(db, server_id, keep_raw_urls=True),
             NavigationPolicy(deny_hosts=("denied.test",)),
-            system_ports(),
+            (ports := system_ports()),
+            ClaimBook(ports),
         )
         server.shared = browser
         started.append(server)
