@@ -305,15 +305,18 @@ def _look_at_sqlite(url: URL, tuning: Tuning) -> Database:
 
 def _prepare_or_recover(path: Path, busy_timeout_ms: int, opening: _Opening) -> str | None:
     deadline = time.monotonic() + busy_timeout_ms / 1000
+    notice: str | None = None
     while True:
         try:
             prepare_sqlite(path, busy_timeout_ms, create=opening.create)
-            return None
+            return notice
         except StoreUnavailable as damaged:
+            if damaged.reason == "missing" and opening.create and time.monotonic() < deadline:
+                continue
             if damaged.reason != "corrupt" or not opening.recover:
                 raise
         try:
-            notice = recovery.recover(path, opening.now_ms())
+            notice = recovery.recover(path, opening.now_ms()) or notice
         except FileNotFoundError:
             # Another server has just moved it.
             continue
@@ -322,9 +325,6 @@ def _prepare_or_recover(path: Path, busy_timeout_ms: int, opening: _Opening) -> 
             if refused.reason != "locked" or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
-            continue
-        prepare_sqlite(path, busy_timeout_ms)
-        return notice
 
 
 def prepare_sqlite(path: Path, busy_timeout_ms: int, *, create: bool = True) -> None:
@@ -370,6 +370,9 @@ def _give_name(fresh: Path, path: Path) -> None:
 
 def _migrate(path: Path, busy_timeout_ms: int) -> None:
     _refuse_other_schemas(path, busy_timeout_ms / 1000)
+    if not path.exists():
+        # Opening it would leave an empty file where another server has just moved a damaged one aside.
+        raise StoreUnavailable("missing", str(path))
     engine = _sqlite_engine(path, busy_timeout_ms, writable=True)
     try:
         _ensure_wal(path, busy_timeout_ms)

@@ -54,8 +54,11 @@ class LookingSession:
         raise StoreUnavailable("locked", f"{self._path} changed while it was read")
 
     def _is_another_since(self, before: os.stat_result) -> bool:
-        """Whether the file was written into, which nobody who reads it as immutable is protected from."""
-        now = self._path.stat()
+        """Whether the file was written into or moved, which nobody who reads it as immutable is protected from."""
+        try:
+            now = self._path.stat()
+        except FileNotFoundError:
+            return True
         return (now.st_ino, now.st_size, now.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns)
 
     @contextmanager
