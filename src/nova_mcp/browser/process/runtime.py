@@ -1,6 +1,7 @@
 """The browser process: started on first use, relaunched after death, released when nobody needs it."""
 
 import logging
+import math
 import os
 import sys
 from collections import deque
@@ -53,6 +54,7 @@ SandboxMode = Literal["on", "off", "off_root"]
 MAX_RELAUNCHES = 3
 RELAUNCH_WINDOW_MS = 60_000
 CHECK_S = 1.0
+WATCH_S = 0.25
 # A first start may read everything from a slow disk; only after a short try has failed is this much time given.
 PATIENT_START_S = 30.0
 # An order of the browser's own, as closing, and a question to a driver that is suspected.
@@ -60,7 +62,8 @@ ORDER_S = 3.0
 ASK_S = 1.0
 RETRY_AFTER_MS = 30_000
 COLLECT_MS = 10_000
-MEMORY_EXCESS = 1.5
+# A driver this far above its limit is replaced at once, whatever is being done about its pages.
+MEMORY_EXCESS = 300_000_000
 # A server that stands still again and again proves nothing about its browser, but not for ever.
 SILENT_WHILE_BUSY = 3
 
@@ -417,8 +420,9 @@ class Browser:
     async def run(self) -> None:
         """Background care until cancelled: heartbeat, journal, release after idle time, a browser that hangs."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self.lag.run)
-            group.start_soon(self._watch_answers)
+            # Each on its own: a browser that is slow to answer one of them must not hold up the others.
+            for watch in (self.lag.run, self._watch_answers, self._watch_floods, self._watch_memory):
+                group.start_soon(watch)
             while True:
                 await anyio.sleep(CHECK_S)
                 await self.care()
@@ -437,8 +441,6 @@ class Browser:
                 await self._end_hung(driver, Loss("no_answer", limit_s))
             elif self._failure is not None:
                 await self._start_again()
-            else:
-                await self._bound_memory(driver)
 
     async def _silent(self, driver: Driver, limit_s: float) -> bool:
         for _ in range(SILENT_WHILE_BUSY):
@@ -470,18 +472,40 @@ class Browser:
         if self._remote or not await self._answers(driver, ASK_S):
             self._end_driver(driver, loss)
 
-    async def _bound_memory(self, driver: Driver) -> None:
-        """Close the pages that fill the driver; one that stays full although they are closed is replaced."""
-        now, limit = self._ports.clock.monotonic_ms(), self._settings.driver_memory_mb * 1_000_000
-        used = memory_of(driver.pid)
-        if used <= limit or now < self._shed_until_ms:
-            return
-        closed = await close_suspects(self.targets)
-        # What was let go of is collected when the driver gets to it.
-        self._shed_until_ms = self._ports.clock.monotonic_ms() + COLLECT_MS
-        if not closed and memory_of(driver.pid) > limit * MEMORY_EXCESS:
-            await self._end_hung(driver, Loss("memory"))
-            self._end_driver(driver)
+    async def _watch_floods(self) -> None:
+        while True:
+            await anyio.sleep(WATCH_S)
+            await tidy_pages(self.targets)
+
+    async def _watch_memory(self) -> None:
+        """Close the pages that fill the driver; replace a driver that grows on meanwhile."""
+        limit = self._settings.driver_memory_mb * 1_000_000
+        async with anyio.create_task_group() as group:
+            while True:
+                await anyio.sleep(WATCH_S)
+                driver = self._driver
+                if driver is None or not driver.running or (used := memory_of(driver.pid)) <= limit:
+                    continue
+                if used > limit + MEMORY_EXCESS:
+                    await self._end_full(driver)
+                elif self._ports.clock.monotonic_ms() >= self._shed_until_ms:
+                    self._shed_until_ms = math.inf
+                    group.start_soon(self._close_suspects, driver, limit)
+
+    async def _close_suspects(self, driver: Driver, limit: float) -> None:
+        try:
+            closed = await close_suspects(self.targets)
+        finally:
+            # What was let go of is collected when the driver gets to it.
+            self._shed_until_ms = self._ports.clock.monotonic_ms() + COLLECT_MS
+        if not closed and driver is self._driver and memory_of(driver.pid) > limit + MEMORY_EXCESS / 2:
+            await self._end_full(driver)
+
+    async def _end_full(self, driver: Driver) -> None:
+        loss = Loss("memory")
+        log.error("%s A new one is started.", loss.describe())
+        self._end_driver(driver, loss)
+        await self._tidy_processes()
 
     async def _tidy_processes(self) -> None:
         """End what a driver that is gone can't end any more."""
@@ -524,7 +548,6 @@ class Browser:
             except StoreUnavailable as failure:
                 log.warning("tabs and claims are not on record yet: %s", failure.message)
         await self.sandboxes.save_due(self._worked_in)
-        await tidy_pages(self.targets)
         await self.staging.tidy(self.targets, self._ports.clock.now_ms())
         if self.running and self._long_idle():
             await self.release(idle_only=True)
