@@ -330,6 +330,18 @@ def test_an_alias_goes_to_one_platform_however_many_want_it(db):
     assert len(db.read_sync(platform_store.added)) == 1
 
 
+def test_servers_that_add_the_same_new_platform_at_once_all_succeed(db):
+    def add(number):
+        alias = Alias("script_host", f"cdn{number}.acme.example")
+        return db.write_sync(platform_store.seed, Platform(PlatformId("acme"), "Acme", aliases=(alias,)), NOW)
+
+    with ThreadPoolExecutor(6) as pool:
+        done = list(pool.map(add, range(6)))
+    assert not [one for one in done if isinstance(one, Problem)]
+    (kept,) = db.read_sync(platform_store.added)
+    assert len(kept.aliases) == 6
+
+
 def test_a_platform_seen_on_a_new_site_leaves_one_candidate_there(db):
     one = built_in()[0]
     assert db.write_sync(platform_store.met, steps_store, HERE, [one], NOW) == 1

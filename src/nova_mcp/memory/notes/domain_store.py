@@ -25,7 +25,7 @@ from nova_mcp.memory.notes.domain_rules import (
 )
 from nova_mcp.memory.notes.model import EVERYBODY
 from nova_mcp.memory.notes.tables import domain_note
-from nova_mcp.memory.notes.writer_lock import hold
+from nova_mcp.storage.writer_lock import hold
 
 WriteKind = Literal["created", "updated", "unchanged"]
 STORE: Final = "domain_note"

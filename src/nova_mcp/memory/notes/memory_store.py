@@ -32,7 +32,7 @@ from nova_mcp.memory.notes.rules import (
     reinforce,
 )
 from nova_mcp.memory.notes.tables import browser_memory
-from nova_mcp.memory.notes.writer_lock import hold
+from nova_mcp.storage.writer_lock import hold
 
 PER_HOST: Final = 500
 PER_PRINCIPAL: Final = 5_000

@@ -12,7 +12,7 @@ from nova_mcp.evidence.model import CallRecord
 from nova_mcp.memory.notes.model import EVERYBODY, OperatorNote, Source
 from nova_mcp.memory.notes.rules import folded_identity, pick_idle
 from nova_mcp.memory.notes.tables import operator_note
-from nova_mcp.memory.notes.writer_lock import hold
+from nova_mcp.storage.writer_lock import hold
 
 PER_PRINCIPAL: Final = 500
 MOST_TAGS: Final = 20

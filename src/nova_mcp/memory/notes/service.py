@@ -31,9 +31,9 @@ from nova_mcp.memory.notes.model import (
 from nova_mcp.memory.notes.operator_store import Draft, Outcome, Stale, Stored
 from nova_mcp.memory.notes.rules import Exclusions, content_fold, exclusion_reason, path_matches, rank_notes
 from nova_mcp.memory.notes.sensitive_sites import sensitive_sites
-from nova_mcp.memory.notes.writer_lock import hold
 from nova_mcp.settings import NoteSettings
 from nova_mcp.storage.engine import Database
+from nova_mcp.storage.writer_lock import hold
 
 TOLD_MS: Final = 30 * 60 * 1000
 NOTHING_HEARD: Final[tuple[int, frozenset[tuple[int, int]]]] = (0, frozenset())

@@ -15,6 +15,7 @@ from nova_mcp.memory.knowledge.store import Birth
 from nova_mcp.memory.knowledge.tables import knowledge_platform, platform_alias, platform_seen
 from nova_mcp.storage.prepared import Prepared
 from nova_mcp.storage.savepoints import savepoint
+from nova_mcp.storage.writer_lock import hold
 
 Version = tuple[int, int, int]
 
@@ -55,10 +56,8 @@ def _seed(conn: Connection, wish: Platform, now_ms: int) -> Seeded | Problem:
         return first
     for alias in sorted(wish.aliases, key=lambda one: (one.kind, one.value)):
         _TAKE.run(conn, {"kind": alias.kind, "value": alias.value, "stable_id": wish.stable_id})
-    # Whoever wrote meanwhile has committed by now or waits behind the aliases taken here.
-    conn.execute(
-        select(knowledge_platform.c.stable_id).where(knowledge_platform.c.stable_id == wish.stable_id).with_for_update()
-    )
+    # Other writers of this platform have committed by now, or wait; it may not have a row yet that could be locked.
+    hold(conn, "platform", wish.stable_id)
     done = seeded(wish, (*built_in(), *added(conn)))
     if isinstance(done, Problem):
         return done
