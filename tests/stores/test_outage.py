@@ -59,6 +59,25 @@ async def assert_closed(db, recorder):
     assert await db.read(lambda conn: list(verify(conn))) == []
 
 
+async def test_a_call_whose_commit_got_through_is_not_counted_as_missing(open_db, store_url, build, monkeypatch):
+    db = open_db(store_url)
+    recorder = await recorder_on(db, build)
+    write = db.write
+
+    async def answer_lost(*arguments):
+        await write(*arguments)
+        raise StoreUnavailable("down", "the connection ended behind COMMIT")
+
+    monkeypatch.setattr(db, "write", answer_lost)
+    with pytest.raises(StoreUnavailable):
+        await recorder.record(build.call("a", "looked", effect="read"))
+    monkeypatch.undo()
+    assert await recorder.trouble() is None
+    _, looked, gap = await written(db)
+    assert (looked.call_id, gap.kind) == ("looked", "gap")
+    assert (gap.arguments["readsUnrecorded"], gap.arguments["callsRefused"]) == (0, 0)
+
+
 @pytest.mark.postgres
 async def test_a_database_server_that_is_stopped_and_comes_back(build):
     with private_cluster() as cluster, Database.open(cluster.fresh_database(cluster.migrated)) as db:

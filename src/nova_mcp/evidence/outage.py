@@ -35,13 +35,18 @@ class Outage:
     refused: int = 0
     lost: int = 0
     late: list[LateRecord] = field(default_factory=list)
+    # Calls that count as not recorded although their commit may have got through.
+    uncertain: list[CallRecord] = field(default_factory=list)
 
     def blame(self, reason: str) -> None:
         if reason not in self.reasons:
             self.reasons.append(reason)
 
-    def add(self, record: CallRecord, also: tuple[Also, ...]) -> None:
-        """Count a record that was not written; that of a call which touched something is written later."""
+    def add(self, record: CallRecord, also: tuple[Also, ...], *, tried: bool = True) -> None:
+        """Count a record that was not written; that of a call which touched something is written later.
+
+        `tried`: its write had begun, so that it may be in the ledger after all.
+        """
         if record.kind == "intent":
             # The call that asks for it fails, and counts.
             return
@@ -50,10 +55,20 @@ class Outage:
                 self.late.append(LateRecord(record, also))
             else:
                 self.lost += 1
-        elif record.effect == "read":
-            self.reads += 1
+            return
+        self._count(record, 1)
+        if tried and len(self.uncertain) < MOST_LATE:
+            self.uncertain.append(record)
+
+    def found(self, record: CallRecord) -> None:
+        """A call that counted as not recorded is in the ledger."""
+        self._count(record, -1)
+
+    def _count(self, record: CallRecord, by: int) -> None:
+        if record.effect == "read":
+            self.reads += by
         else:
-            self.refused += 1
+            self.refused += by
 
 
 def gap_record(outage: Outage, server_id: ServerId, call_id: str, now: tuple[int, float]) -> CallRecord:

@@ -96,12 +96,14 @@ class Recorder:
     ) -> T:
         """`late` is the record as it can be written once the store is back."""
         with anyio.CancelScope(shield=True):
+            tried = False
             try:
                 if (failure := await self._close_outage()) is not None:
                     raise StoreUnavailable(failure.reason, failure.detail, failure.hint)
+                tried = True
                 done = await self._db.write(append, record, (*self._also, *also))
             except StoreUnavailable as failure:
-                self._begin_outage(failure).add(late, tuple(also))
+                self._begin_outage(failure).add(late, tuple(also), tried=tried)
                 if self._missed is not None:
                     self._missed(record)
                 raise
@@ -188,6 +190,7 @@ class Recorder:
         if (newer := self._current()) is not None:
             outage.reads, outage.refused = outage.reads + newer.reads, outage.refused + newer.refused
             outage.lost, outage.late = outage.lost + newer.lost, [*outage.late, *newer.late]
+            outage.uncertain = [*outage.uncertain, *newer.uncertain]
             for reason in newer.reasons:
                 outage.blame(reason)
         self._outage = outage
@@ -198,6 +201,9 @@ class Recorder:
         now = self._ports.clock.now_ms(), self._ports.clock.monotonic_ms()
         written = [late for late in outage.late if late not in unwritten]
         told = replace(outage, late=written, lost=outage.lost + len(unwritten))
+        for record in outage.uncertain:
+            if store.get_call(conn, record.call_id) is not None:
+                told.found(record)
         store.append_call(conn, gap_record(told, self._server_id, self._ports.ids.call_id(), now))
         self._ports.faults.hit("ledger.before_commit")
 
