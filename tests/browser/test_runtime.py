@@ -181,6 +181,42 @@ async def test_a_browser_that_keeps_dying_is_left_alone(own: Browser) -> None:
     assert (caught.value.reason_code, caught.value.retry_after_ms) == ("browser.restart_limit", 60_000)
 
 
+async def every_other_start(own: Browser, tmp_path: Path, instead: str) -> Path:
+    """A browser that does something else at the first of every two starts."""
+    await own.start()
+    real, path = own.info.browser, executable(tmp_path / "every-other")
+    odd = f'rm "{tmp_path}/odd"; exec "{real}" "$@"'
+    path.write_text(f'#!/bin/sh\nif [ -e "{tmp_path}/odd" ]; then {odd}; fi\ntouch "{tmp_path}/odd"\n{instead}\n')
+    return path
+
+
+async def test_a_browser_that_ends_as_it_starts_is_started_again_at_once_and_that_is_no_relaunch(
+    own: Browser, tmp_path: Path
+) -> None:
+    browser = make_browser(tmp_path, executable=await every_other_start(own, tmp_path, "kill -KILL $$"))
+    try:
+        for _ in range(1 + MAX_RELAUNCHES):
+            await browser.start()
+            kill_browser_of(browser)
+            await eventually(lambda: not browser.running)
+    finally:
+        await browser.aclose()
+
+
+async def test_a_browser_that_is_stopped_as_it_starts_is_ended_when_it_is_given_up(
+    own: Browser, tmp_path: Path
+) -> None:
+    starting = await every_other_start(own, tmp_path, "kill -STOP $$")
+    browser = make_browser(tmp_path, executable=starting, hang_timeout_s=2)
+    try:
+        await browser.start()
+        assert browser._driver is not None
+        family = psutil.Process(browser._driver.pid).children(recursive=True)
+        assert [child for child in family if child.status() == psutil.STATUS_STOPPED] == []
+    finally:
+        await browser.aclose()
+
+
 async def test_release_keeps_the_ids_and_waits_for_leases(own: Browser, site: Site) -> None:
     caller = make_caller()
     tab = await own.targets.open_tab(caller)

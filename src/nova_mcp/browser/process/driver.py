@@ -66,6 +66,10 @@ class Driver:
         context = await self.playwright.request.new_context()
         await context.dispose()
 
+    def end_browsers(self) -> None:
+        """End every browser it has started, whether it answers or not."""
+        _kill_all(_children(self._process))
+
     async def stop(self) -> None:
         """End it in order; one that does not end in time is killed."""
         self._open = False

@@ -15,7 +15,6 @@ import anyio
 import anyio.to_thread
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import CDPSession, Error
-from playwright.async_api import TimeoutError as DriverTimeout
 
 from nova_mcp.browser.egress import Egress, EgressRules, Network, system_network, system_proxy
 from nova_mcp.browser.egress.document_guard import filter_requests
@@ -280,21 +279,22 @@ class Browser:
         return chromium
 
     async def _launched(self, now_ms: float) -> Chromium:
-        """A new browser. The first try is short: a browser or driver that hangs as it starts is given up soon."""
+        """A new browser. The first try is short: a browser or driver that hangs as it starts is given up soon.
+
+        One that ends as it starts is tried once more, and that is no relaunch.
+        """
         self._launches.append(now_ms)
         failure: Unavailable | None = None
         for limit_s in (float(self._settings.hang_timeout_s), PATIENT_START_S):
             driver = await self._running_driver()
+            # Its driver does not end a browser that was given up, nor one whose launch was cancelled.
+            driver.end_browsers()
             with anyio.move_on_after(limit_s + ORDER_S):
                 try:
                     return await self._launch(driver, limit_s)
-                except DriverTimeout as error:
-                    failure = self._launch_failed(error)
-                    continue
                 except Error as error:
                     failure = self._launch_failed(error)
-                    if driver.running:
-                        break
+                    driver.end_browsers()
                     continue
             failure = _driver_failed("it did not answer")
             self._end_driver(driver)
