@@ -68,7 +68,7 @@ _WORKERS = """async (host) => {
   const {active} = await navigator.serviceWorker.ready;
   const channel = new MessageChannel();
   active.postMessage(host, [channel.port2]);
-  const late = (who) => new Promise((done) => setTimeout(done, 10000, `${who} was not heard`));
+  const late = (who) => new Promise((done) => setTimeout(done, 40000, `${who} was not heard`));
   const heard = (who, said) => Promise.race([said, late(who)]);
   return Promise.all([
     heard('window', own), heard('dedicated', answer(dedicated)),

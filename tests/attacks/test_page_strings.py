@@ -59,7 +59,7 @@ PAGES = {
     "/address": "<!doctype html><html lang=en><title>Far</title><main><h1>Far</h1><button>Press</button></main>"
     f"<script>history.replaceState(null, '', '/address?' + 'q'.repeat({HUGE // 2}))</script>",
     "/huge": "<!doctype html><html lang=en><title>Huge</title><body></body><script>"
-    f"{_HUGE_EVERYWHERE.replace('HUGE', str(HUGE // 10), 1)}</script>",
+    f"{_HUGE_EVERYWHERE.replace('HUGE', str(HUGE // 20), 1)}</script>",
 }
 
 
