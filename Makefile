@@ -30,7 +30,7 @@ check: $(READY) ## lint, types, architecture, generated files up to date
 	$(BIN)/python -m bench.code_map --check
 
 test: setup ## everything: rules, stores on SQLite and PostgreSQL, wire, real Chromium
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 golden: setup ## record the answers, schemas and reasons that tests/golden compares with (a change needs a reason in its commit)
 	NOVA_WRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden
