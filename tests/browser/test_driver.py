@@ -21,7 +21,14 @@ pytestmark = pytest.mark.browser
 
 
 def _drivers() -> set[int]:
-    return {child.pid for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
+    return {child.pid for child in psutil.Process().children() if _runs(child)}
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.parametrize("limit_s", [0.0, 0.01, 0.05, 0.1, 0.2])
