@@ -70,7 +70,7 @@ class _Store:
         self.database = database
 
     async def call(self, request: CallRequest) -> Answer:
-        raise NotImplementedError
+        raise AssertionError("no page of the dashboard calls a tool")
 
     async def read_resource(self, uri: str, principal: str) -> ResourceContent | None:
         return None

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nova_mcp.browser.process import runtime
 from nova_mcp.browser.process.chromium import memory_of
 from nova_mcp.browser.process.page_meter import FLOOD_CHARS, FLOOD_EVENTS, WINDOW_MS, PageMeter, size_of
 
@@ -74,6 +75,26 @@ async def test_a_page_that_floods_is_closed_with_its_reason(nova: NovaClient, si
     await eventually(lambda: tab.page is not page and tab.url == "about:blank")
     told = await nova.call("navigate", targetId=target, url=site.url("html?title=after"))
     assert any("too many console lines" in warning for warning in told["warnings"]), told
+    await nova.call("tab_close", targetId=target)
+
+
+async def test_a_driver_far_above_its_limit_is_replaced_at_once_and_the_loss_says_why(
+    nova: NovaClient, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = nova.nova._parts.browser
+    target = str((await nova.call("tab_new"))["targetId"])
+    full = browser._driver
+    assert full is not None
+    far_above = LIMIT_MB * MB + runtime.MEMORY_EXCESS + 1
+    monkeypatch.setattr(runtime, "memory_of", lambda pid: far_above if pid == full.pid else 0)
+    await eventually(lambda: nova.tab(target).state == "lost" and not full.running)
+    told = await nova.call("perceive", targetId=target)
+    assert (told["ok"], told["reasonCode"]) == (False, "tab.lost"), told
+    assert "memory" in told["message"], told
+    told = await nova.call("navigate", targetId=target, url=site.url("html?title=after"))
+    assert told["ok"], told
+    assert browser._driver is not None
+    assert browser._driver.running
     await nova.call("tab_close", targetId=target)
 
 

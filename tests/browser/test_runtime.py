@@ -199,6 +199,10 @@ async def test_a_browser_that_ends_as_it_starts_is_started_again_at_once_and_tha
             await browser.start()
             kill_browser_of(browser)
             await eventually(lambda: not browser.running)
+        # Four starts that took two tries each: only now the limit is reached.
+        with pytest.raises(Unavailable) as caught:
+            await browser.start()
+        assert caught.value.reason_code == "browser.restart_limit"
     finally:
         await browser.aclose()
 
